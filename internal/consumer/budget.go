@@ -32,7 +32,7 @@ func (c *Machine) watchInFlight(now time.Time) {
 		if len(c.held)+c.memory.Len() <= notable {
 			return
 		}
-		if len(c.held)+c.memory.InBackoff(now) <= notable { // which reads every note, so it is not done for each message
+		if inBackoff, _ := c.memory.InBackoff(now); len(c.held)+inBackoff <= notable { // which reads every note, so it is not done for each message
 			b.LookAgain(now.Add(budget.Every / 6))
 			return
 		}
@@ -118,5 +118,6 @@ func (c *Machine) inFlightProblem(now time.Time) string {
 	if !last.At.IsZero() {
 		count = fmt.Sprintf("%d messages of the queue were in flight at %s, of the %d that SQS permits, and %d wait", last.Hidden, last.At.UTC().Format(time.RFC3339), last.Quota, last.Visible)
 	}
-	return fmt.Sprintf("%s: receives bring no more messages. Of those in flight this process has %d in backoff and holds %d. Shorten the backoff, wake the messages in backoff if their cause is fixed, permit sqs:SendMessage so that retries can be copies, or ask AWS for a higher quota and set Config.InFlightQuota", count, c.memory.InBackoff(now), len(c.held))
+	inBackoff, _ := c.memory.InBackoff(now)
+	return fmt.Sprintf("%s: receives bring no more messages. Of those in flight this process has %d in backoff and holds %d. Shorten the backoff, wake the messages in backoff if their cause is fixed, permit sqs:SendMessage so that retries can be copies, or ask AWS for a higher quota and set Config.InFlightQuota", count, inBackoff, len(c.held))
 }

@@ -91,10 +91,7 @@ func (c *Machine) String() string {
 // Status returns what the consumer is doing at now.
 func (c *Machine) Status(now time.Time) Status {
 	health, problem := c.healthNow(now)
-	inBackoff, lastProblem := c.memory.InBackoff(now), ""
-	if inBackoff > 0 { // else every note would be read once more, in vain
-		lastProblem = c.memory.LastProblem(now)
-	}
+	inBackoff, lastProblem := c.memory.InBackoff(now)
 	return Status{
 		Health:         health,
 		Problem:        problem,

@@ -150,25 +150,20 @@ func (m *Memory) All() iter.Seq[*Note] {
 	}
 }
 
-// InBackoff counts the messages that are not yet due. It reads every note.
-func (m *Memory) InBackoff(now time.Time) int {
-	count := 0
+// InBackoff counts the messages that are not yet due, and returns the error of the one that was noted last, of those
+// that have one. It reads every note, once.
+func (m *Memory) InBackoff(now time.Time) (count int, lastProblem string) {
 	for e := m.order.Front(); e != nil; e = e.Next() {
-		if e.Value.(*Note).Due.After(now) {
-			count++
+		n := e.Value.(*Note)
+		if !n.Due.After(now) {
+			continue
+		}
+		count++
+		if n.Problem != "" {
+			lastProblem = n.Problem
 		}
 	}
-	return count
-}
-
-// LastProblem returns the error of the message in backoff that was noted last, of those that have one.
-func (m *Memory) LastProblem(now time.Time) string {
-	for e := m.order.Back(); e != nil; e = e.Prev() {
-		if n := e.Value.(*Note); n.Due.After(now) && n.Problem != "" {
-			return n.Problem
-		}
-	}
-	return ""
+	return count, lastProblem
 }
 
 // Unrun notes that the run of the attempt with that number, which is about to begin or has ended,

@@ -134,7 +134,7 @@ func TestInBackoff(t *testing.T) {
 	m.Note("never", start)
 	m.Note("soon", start).Due = start.Add(1)
 	m.Note("later", start).Due = start.Add(time.Hour)
-	if n := m.InBackoff(start); n != 2 {
+	if n, _ := m.InBackoff(start); n != 2 {
 		t.Errorf("%d messages are in backoff, want 2", n)
 	}
 }
@@ -161,7 +161,7 @@ func TestLastProblem(t *testing.T) {
 		{"a", 0, "400", "504"},
 	} {
 		note(step.id, step.due, step.problem)
-		if got := m.LastProblem(start); got != step.want {
+		if _, got := m.InBackoff(start); got != step.want {
 			t.Errorf("after %+v it is %q", step, got)
 		}
 	}
@@ -207,5 +207,16 @@ func TestUnrun(t *testing.T) {
 		if n.Runs != test.want || n.Receives != 7 {
 			t.Errorf("%d runs of %d receives after attempt %d did not count, want %d of 7", n.Runs, n.Receives, test.attempt, test.want)
 		}
+	}
+}
+
+// BenchmarkInBackoff reads a full memory of messages in backoff of which none has an error: once for each Status.
+func BenchmarkInBackoff(b *testing.B) {
+	var m memory.Memory
+	for n := range memory.MaxNotes {
+		m.Note(strconv.Itoa(n), start).Due = start.Add(time.Hour)
+	}
+	for b.Loop() {
+		m.InBackoff(start)
 	}
 }

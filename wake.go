@@ -57,8 +57,8 @@ func (c *Consumer) WakeMessage(id string) bool {
 // the message may have one attempt more than its policy permits, never one less.
 //
 // RetryOnReceive holds for one receive by this consumer or its retry lane, within an hour. If another
-// process receives the message, that hides it again. RetryOnReceive reports false, and the message
-// is retried when it is due, for messages of FIFO queues; for those that this consumer holds, has done or
+// process receives the message, that hides it again. RetryOnReceive reports false, and remembers
+// nothing, for messages of FIFO queues; for those that this consumer holds, has done or
 // has given up; while the breaker that they wait for is open or half-open; when the consumer stops; and
 // while 10,000 other messages are expected. The key of a message's breaker (see Config.Outage.Key) is
 // known only if this process has hidden the message: otherwise it is received, and held without an

@@ -405,3 +405,19 @@ func TestControlMistakes(t *testing.T) {
 		}
 	}
 }
+
+// TestWakeSaysWhatIsLeft: where copies are left to be retried when due, wake does not say that no message waits.
+func TestWakeSaysWhatIsLeft(t *testing.T) {
+	process := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost || r.URL.Path != "/admin/v1/consumers/orders/wake" {
+			t.Errorf("%s %s", r.Method, r.URL)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"consumer":{"queue":"orders","url":"http://localhost/000000000000/orders"},"copies_left":3}`)
+	}))
+	defer process.Close()
+	got := reprise(t, "", "wake", "orders", "--admin", process.URL)
+	if got.code != 0 || !strings.Contains(got.stderr, "orders: 3 copies left to be retried when due") || strings.Contains(got.stderr, "no messages to wake") {
+		t.Errorf("%+v", got)
+	}
+}

@@ -252,7 +252,7 @@ func (a *app) act(f *controlFlags, queues []string, action string, how any) erro
 		}
 		switch action {
 		case "wake":
-			if done.Woken > 0 || len(done.NotWoken) == 0 {
+			if done.Woken > 0 || len(done.NotWoken) == 0 && done.CopiesLeft == 0 {
 				fmt.Fprintf(a.stderr, "reprise: %s: %s\n", done.Consumer.Queue, wokenText(done.Woken))
 			}
 			if left := done.LeftText(); left != "" {

@@ -27,7 +27,7 @@ var workersPage = page{
 		"wake": func(v *view) (string, error) {
 			done, err := v.api.Act(v.Context(), v.PostFormValue("queue"), "wake", v.keys())
 			v.samples.forget()
-			said := fmt.Sprintf("%s: %s made visible, at a rate that the handlers can work off.", done.Consumer.Queue, plural.Of(done.Woken, "message"))
+			said := fmt.Sprintf("%s: %s to be retried, as fast as the handlers can work them off.", done.Consumer.Queue, plural.Of(done.Woken, "message"))
 			if left := done.LeftText(); left != "" {
 				said += " " + left + "."
 			}

@@ -36,7 +36,7 @@ func TestWorkers(t *testing.T) {
 	page("0 of 7")
 	act("rate", url.Values{"rate": {"2.5"}}, "the rate is 2.5/s")
 	page("2.5/s")
-	act("wake", url.Values{}, "0 messages made visible")
+	act("wake", url.Values{}, "0 messages to be retried, as fast as the handlers can work them off")
 	act("probe", url.Values{}, "there is nothing to probe")
 	act("concurrency", url.Values{"concurrency": {"many"}}, "not a whole number")
 	act("concurrency", url.Values{"concurrency": {"0"}}, `class="notice critical"`)

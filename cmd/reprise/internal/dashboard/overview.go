@@ -40,6 +40,8 @@ type queueRow struct {
 	// Dead is how many messages the dead-letter queue has; nil: there is none, or it is not known.
 	Dead      *int
 	DeadQueue string
+	// Rate is how many handlers of its consumer may start a second; 0: any number.
+	Rate float64
 	// DeadLettersOf are the queues whose dead letters it takes.
 	DeadLettersOf []string
 	Findings      []operate.Finding
@@ -60,6 +62,9 @@ func newOverview(now, before *admin.Stats) *overview {
 	}
 	for _, row := range admin.Rows(now, before) {
 		of := queueRow{Row: row}
+		if c := consumerAt(now, row.Consumer); c != nil {
+			of.Rate = c.Rate
+		}
 		if q := byURL[row.URL]; q != nil {
 			of.DeadLettersOf, of.Findings, of.DeadQueue = q.DeadLettersOf, q.Findings, q.DeadLetterQueue
 			if dead := byName[q.DeadLetterQueue]; dead != nil {

@@ -36,6 +36,11 @@ func TestWorkers(t *testing.T) {
 	page("0 of 7")
 	act("rate", url.Values{"rate": {"2.5"}}, "the rate is 2.5/s")
 	page("2.5/s")
+	for _, path := range []string{"/", "/ui/queues/orders"} {
+		if got := s.do("GET", path, nil); !strings.Contains(got.text, "at most 2.5 starts/s") {
+			t.Errorf("%s does not say that a limit holds: %s", path, got.text)
+		}
+	}
 	act("wake", url.Values{}, "0 messages to be retried, as fast as the handlers can work them off")
 	act("probe", url.Values{}, "there is nothing to probe")
 	act("concurrency", url.Values{"concurrency": {"many"}}, "not a whole number")

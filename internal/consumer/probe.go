@@ -55,6 +55,11 @@ func (c *Machine) turn(g *Gate, now time.Time, change func(*breaker.Breaker)) {
 // is called when the dependency bears some load: waking uses up a receive of each message.
 func (c *Machine) wakeHidden(g *Gate, now time.Time) {
 	g.woken = now
+	for _, d := range c.held { // those that are being hidden at the moment are woken once they are
+		if d.state.settles() && d.Key == g.key && d.verdict.unavailable && d.verdict.Reason != retry.ReasonRetryAfter {
+			d.outageOver = true
+		}
+	}
 	c.wake(func(r *memory.Note) bool { return r.Unavailable && !r.Asked && r.Key == g.key }, now)
 }
 

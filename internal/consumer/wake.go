@@ -86,10 +86,8 @@ func (c *Machine) wake(match func(*memory.Note) bool, now time.Time) int {
 	}
 	before := len(c.waker.ids)
 	for r := range c.memory.All() {
-		if wakeable(r, now) && !r.Waking && match(r) {
-			r.Waking = true
-			r.Due = time.Time{} // from now on it is never received too early
-			c.waker.ids = append(c.waker.ids, r.ID)
+		if match(r) {
+			c.wakeLast(r, now)
 		}
 	}
 	n := len(c.waker.ids) - before
@@ -97,6 +95,15 @@ func (c *Machine) wake(match func(*memory.Note) bool, now time.Time) int {
 		c.wakeNext(now)
 	}
 	return n
+}
+
+// wakeLast has r's message woken after all others, if it can be.
+func (c *Machine) wakeLast(r *memory.Note, now time.Time) {
+	if wakeable(r, now) && !r.Waking {
+		r.Waking = true
+		r.Due = time.Time{} // from now on it is never received too early
+		c.waker.ids = append(c.waker.ids, r.ID)
+	}
 }
 
 // stopWaking lets the messages of a key become visible by themselves: its outage is not over
@@ -121,6 +128,11 @@ func (c *Machine) rememberHandle(d *Delivery, now time.Time) {
 	r.Handle, r.HiddenUntil, r.Waking = d.Handle, d.hiddenUntil, false
 	r.Key, r.Unavailable = d.Key, d.verdict.unavailable
 	r.Asked = d.verdict.Reason == retry.ReasonRetryAfter
+	if d.outageOver {
+		if c.wakeLast(r, now); !c.waker.active {
+			c.wakeNext(now)
+		}
+	}
 }
 
 // wakeable reports whether r's message is hidden and can be made visible.

@@ -122,9 +122,9 @@ func TestWhyMessagesWait(t *testing.T) {
 	sendJSON(t, endpoint, "orders", "next", nil)
 	await("next", "held back", "for a free place", "--admin", admin)
 	control(t, admin, "pause", "orders")
-	await("next", "held back", "the queue is paused", "--admin", admin)
+	await("next", "held back", "its consumer is paused", "--admin", admin)
 	sendJSON(t, endpoint, "orders", "later", nil)
-	await("later", "held back", "the queue is paused", "--admin", admin)
+	await("later", "held back", "its consumer is paused", "--admin", admin)
 	await("later", "visible", "for a consumer to receive it")
 
 	for _, limit := range []string{"1", "2", "3"} { // of four messages, of which some are hidden

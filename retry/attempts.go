@@ -9,6 +9,9 @@ const attemptsWindow = 1024
 // in whole seconds, in the Date of a reply.
 const clockTolerance = time.Second
 
+// longestPoll is SQS's limit of WaitTimeSeconds.
+const longestPoll = 20 * time.Second
+
 // Attempts returns the number of a message's current attempt. The message's history counts made
 // earlier attempts; since then this is its receives-th receive, at the time elapsed after the
 // first. Without a history made is 0, and everything counts from the first receive.
@@ -52,9 +55,10 @@ func (p *Policy) shortestWait(s stream, n int) time.Duration {
 
 // servedAtLeast returns the shortest time from one attempt's receive to the next attempt's receive
 // with this wait between them. The twelve hours include the run of the handler, so a run and a wait
-// that together exceed them still take at least the visibility budget.
+// that together exceed them still take at least the visibility budget. They also include the long
+// poll, which the time from receive to receive does not.
 func servedAtLeast(wait time.Duration) time.Duration {
-	const budget = MaxVisibility - visibilityMargin
+	const budget = MaxVisibility - visibilityMargin - longestPoll
 	if wait <= budget {
 		return wait
 	}

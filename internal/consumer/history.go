@@ -114,9 +114,11 @@ func (d *Delivery) enqueued() time.Time {
 }
 
 // hops returns how many of d's receives were certainly no attempts: a copy that arrives
-// before it is due is parked. ahead is how far SQS's clock is ahead of ours.
+// long before it is due is parked. One that arrives at most shortHold before is held until
+// then and run, so that its first receive is an attempt. ahead is how far SQS's clock is
+// ahead of ours.
 func (d *Delivery) hops(ahead time.Duration) int {
-	if h := d.History; h != nil && h.Due.After(local(h.Arrived, ahead)) {
+	if h := d.History; h != nil && h.Due.Sub(local(h.Arrived, ahead)) > shortHold {
 		return 1
 	}
 	return 0

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	awsretry "github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go/middleware"
@@ -57,7 +58,9 @@ func (c *Consumer) receive(p *consumer.Poller, n int) {
 	now := time.Now()
 	batch := c.unpack(out.Messages, now)
 	var room [maxBatch]consumer.Subject
-	subjects := handOver(c.enter(), p, n, batch, requested, now, room[:0])
+	m := c.enter()
+	m.RepliesLost(repliesLost(out.ResultMetadata))
+	subjects := handOver(m, p, n, batch, requested, now, room[:0])
 	c.leave()
 	answered = true
 	c.tellSettled() // of messages whose lease had ended before they arrived
@@ -104,6 +107,18 @@ func (c *Consumer) observeEndpoint(reply middleware.Metadata) {
 	if returns := replies.ReturnsCancelled(reply); returns != c.returnsCancelled.Load() {
 		c.returnsCancelled.Store(returns)
 	}
+}
+
+// repliesLost returns how many replies to a receive were lost, most likely, before the given one:
+// the SDK repeats such a receive by itself, and what the lost reply brought stays in flight.
+func repliesLost(reply middleware.Metadata) (n int) {
+	made, _ := awsretry.GetAttemptResults(reply)
+	for i := range made.Results {
+		if err := made.Results[i].Err; err != nil && ambiguous(err) {
+			n++
+		}
+	}
+	return n
 }
 
 // unpack makes deliveries of the messages of a receive.

@@ -107,7 +107,7 @@ func (d *Delivery) parked(known *memory.Note) Verdict {
 // returns false if d may run like any other message.
 func (c *Machine) confine(d *Delivery, now time.Time) bool {
 	if d.marked() {
-		if c.unexplained(d, 0, now) >= deadlyMany {
+		if c.deaths(d, 0, now) >= deadlyMany {
 			c.tell(Crasher{d.Subject()})
 			c.skip(d, Verdict{Outcome: OutcomeDeadLetter, Reason: retry.ReasonCrash, Err: errCrashes}, now)
 			return true
@@ -142,8 +142,11 @@ func (c *Machine) isolate(d *Delivery, now time.Time) {
 	c.claimSolo(now)
 }
 
-// giveBackForNow gives d back while another message runs alone.
+// giveBackForNow gives d back while another message runs alone: for twice as long each time,
+// because a marked message is copied each time, and a copy may become two if the reply is lost.
 func (c *Machine) giveBackForNow(d *Delivery, now time.Time) {
-	due := now.Add(queueAlone + spread(queueAlone, d.ID))
-	c.skip(d, Verdict{Outcome: OutcomeRelease, Reason: retry.ReasonRelease, Due: due, Err: errSuspect}, now)
+	releases := c.releases(d, now)
+	c.memory.Note(d.ID, now).Releases = releases + 1
+	wait := min(queueAloneAtMost, queueAlone<<min(releases, 10))
+	c.skip(d, Verdict{Outcome: OutcomeRelease, Reason: retry.ReasonRelease, Due: now.Add(wait + spread(wait, d.ID)), Err: errSuspect}, now)
 }

@@ -131,6 +131,7 @@ func (s *side) operate(verb, rest string, w words) bool {
 		"unlearned":        func() { s.Unlearned(s.factsOf(w)) },
 		"learn-later":      s.LearnLater,
 		"leave":            func() { s.say("left the pool: %v", s.driver.pool.Leave(s.Machine)) },
+		"replies-lost":     func() { s.RepliesLost(s.count(rest)) },
 		"count-denied":     func() { s.CountDenied(errRefused) },
 		"after-delete-end": s.afterDeleteEnds,
 		"after-delete-exits": func() { // the user's code ends its goroutine

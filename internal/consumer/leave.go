@@ -23,6 +23,7 @@ func (c *Machine) lose(d *Delivery, err error) {
 
 // release stops holding d: it is settled, or lost.
 func (c *Machine) release(d *Delivery, now time.Time) {
+	c.losses.leases.count(d.verdict.Outcome == OutcomeLost || d.lease.Lost())
 	if d.verdict.Outcome == OutcomeLost {
 		c.counts.Lost++
 		c.rememberLost(d, now)

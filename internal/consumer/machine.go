@@ -83,6 +83,7 @@ type Machine struct {
 	taskTime movingAverage // how long handlers take
 	lastMove time.Time     // the latest start or end of a handler
 	waker    waker         // makes hidden messages visible
+	losses   losses        // how often receives come to nothing
 	early    *earlyRetries // messages that run when they are received next, due or not; shared with the retry lane
 	chance   *rand.Rand    // the jitter of our own waits; that of retries is computed from the message
 

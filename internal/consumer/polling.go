@@ -135,6 +135,7 @@ func (c *Machine) room() (free, worthwhile int, idle bool) {
 func (c *Machine) Took(p *Poller, n int, batch []*Delivery, asked, answered time.Time) {
 	now := c.now
 	c.health.received(now)
+	c.losses.replies.count(false)
 	if len(batch) > 0 {
 		c.budget.Received()
 	}
@@ -197,6 +198,9 @@ func (c *Machine) maybeAddPoller() {
 func (c *Machine) ReceiveFailed(p *Poller, n int, f Failure) {
 	c.reserved -= n
 	p.state = pollerWaiting
+	if !f.is(Rejected) && !c.draining {
+		c.losses.replies.count(true)
+	}
 	switch {
 	case p.extra:
 		c.endPoller(p)

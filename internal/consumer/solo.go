@@ -16,7 +16,8 @@ import (
 // third time has killed two processes with nothing beside it, and is dead-lettered.
 //
 // Both signs can be wrong: a receive whose reply is lost looks like the death of a process,
-// and the mark can be forged. So a message that must run alone keeps others from starting
+// and the mark can be forged. So the more receives come to nothing here, the more are needed
+// for a sign: see losses. And a message that must run alone keeps others from starting
 // for at most a minute while it waits, and for at most a minute while it runs; then others
 // start beside it. Afterwards the others may start for nine times as long as they had to
 // wait, whichever message is next: such messages together take at most a tenth of the time.
@@ -48,8 +49,10 @@ const (
 	// soloRest is for how many times the time that others had to wait they may start
 	// afterwards.
 	soloRest = 9
-	// queueAlone is how long a message is given back for while another must run alone.
-	queueAlone = time.Minute
+	// queueAlone is how long a message is given back for while another must run alone: the
+	// first time, and at most. The wait is up to twice as long.
+	queueAlone       = time.Minute
+	queueAloneAtMost = time.Hour
 )
 
 var (
@@ -72,10 +75,11 @@ type soloTurn struct {
 // marked reports whether d must run alone: its history carries the mark.
 func (d *Delivery) marked() bool { return d.History != nil && d.History.Alone > 0 }
 
-// unexplained returns how many of d's receives before this one may each have killed a
-// process: those that were neither this process's own, nor part of a long wait, nor among
-// the given number of attempts.
-func (c *Machine) unexplained(d *Delivery, attempts int, now time.Time) int {
+// deaths returns how many of d's receives before this one may each have killed a process:
+// those that were neither this process's own, nor part of a long wait, nor among the given
+// number of attempts. It returns 0 if there are so few of them that the replies to these
+// receives may just have been lost.
+func (c *Machine) deaths(d *Delivery, attempts int, now time.Time) int {
 	arrived := d.FirstReceived
 	if d.History != nil {
 		arrived = d.History.Arrived
@@ -83,14 +87,19 @@ func (c *Machine) unexplained(d *Delivery, attempts int, now time.Time) int {
 	// A longer wait than 12 hours takes one receive for each 12 hours.
 	inLongWaits := d.hops(c.ahead) + int(now.Sub(c.local(arrived))/(retry.MaxVisibility-time.Hour))
 	known := c.memory.Recall(d.ID, now)
-	return d.receives - 1 - max(attempts+inLongWaits, known.Receives, known.Seen)
+	ours := max(known.Receives, known.Seen)
+	unexplained := d.receives - 1 - max(attempts+inLongWaits, ours)
+	if unexplained > 0 && c.losses.explain(unexplained, d.receives-1-ours) {
+		return 0
+	}
+	return unexplained
 }
 
 // suspicious reports whether d was received too often to be explained, even by all the
 // attempts that fit into the time. On FIFO queues it is never: messages are received dozens
 // of times there without a run, behind the head of their group.
 func (c *Machine) suspicious(d *Delivery, now time.Time) bool {
-	return !c.Queue.FIFO && d.receives > unexplainedMany && c.unexplained(d, d.Attempt-1-d.made(), now) >= unexplainedMany
+	return !c.Queue.FIFO && d.receives > unexplainedMany && c.deaths(d, d.Attempt-1-d.made(), now) >= unexplainedMany
 }
 
 // countSuspect counts one more suspect, and reports whether there are few enough to run them

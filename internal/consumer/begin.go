@@ -29,7 +29,7 @@ func (c *Machine) begin(d *Delivery, now time.Time) {
 		c.memory.Note(d.ID, now).Receives = d.receives // this receive was no attempt
 		c.skip(d, Verdict{Outcome: OutcomeDeadLetter, Reason: known.Reason, Err: known.Err}, now)
 		return
-	case due.After(now) && !c.outlasted(d):
+	case due.After(now) && !c.outlasted(d, known):
 		note := c.memory.Note(d.ID, now)
 		note.Unrun(d.Attempt, d.receives) // this receive was no attempt
 		note.Due = due
@@ -56,8 +56,12 @@ func (c *Machine) begin(d *Delivery, now time.Time) {
 }
 
 // outlasted reports whether d is a copy that was sent to wait for a dependency that has answered
-// since. Its wait is over, like those of the messages that were hidden then and have been woken.
-func (c *Machine) outlasted(d *Delivery) bool {
+// since. Its wait is over, like those of the messages that were hidden then and have been woken; but
+// not the wait that a later attempt here has set.
+func (c *Machine) outlasted(d *Delivery, known *memory.Note) bool {
+	if known.Receives > 0 && (known.Asked || !known.Unavailable) {
+		return false
+	}
 	g := c.gates.byKey[d.Key]
 	return g != nil && d.History != nil && d.History.Unavailable && time.UnixMilli(d.History.SentAt).Before(c.server(g.woken))
 }
@@ -107,7 +111,7 @@ func (d *Delivery) parked(known *memory.Note) Verdict {
 // returns false if d may run like any other message.
 func (c *Machine) confine(d *Delivery, now time.Time) bool {
 	if d.marked() {
-		if c.deaths(d, 0, now) >= deadlyMany {
+		if c.deaths(d, 0, now) >= c.deadly(d) {
 			c.tell(Crasher{d.Subject()})
 			c.skip(d, Verdict{Outcome: OutcomeDeadLetter, Reason: retry.ReasonCrash, Err: errCrashes}, now)
 			return true

@@ -9,6 +9,7 @@ import (
 // poll.
 func (c *Machine) Start(stopped bool) {
 	c.health.set(HealthOK, "")
+	c.started = c.now
 	if !stopped {
 		c.poll()
 	}

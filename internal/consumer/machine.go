@@ -84,6 +84,7 @@ type Machine struct {
 	lastMove time.Time     // the latest start or end of a handler
 	waker    waker         // makes hidden messages visible
 	losses   losses        // how often receives come to nothing
+	started  time.Time     // when it began to receive
 	early    *earlyRetries // messages that run when they are received next, due or not; shared with the retry lane
 	chance   *rand.Rand    // the jitter of our own waits; that of retries is computed from the message
 

@@ -1,6 +1,10 @@
 package consumer
 
-import "time"
+import (
+	"time"
+
+	"github.com/reprise-sqs/reprise/retry"
+)
 
 const (
 	minRelease = time.Second
@@ -42,6 +46,7 @@ func (c *Machine) remember(d *Delivery, now time.Time) {
 		known.Due = d.verdict.Due
 		known.Reason, known.Problem = d.verdict.Reason, problemOf(d.verdict.Err)
 		known.Unavailable = d.verdict.unavailable
+		known.Asked = d.verdict.Reason == retry.ReasonRetryAfter
 	case OutcomeDeadLetter:
 		known.Runs = max(known.Runs, d.Attempt)
 		known.Spent, known.Reason, known.Err = true, d.verdict.Reason, d.verdict.Err

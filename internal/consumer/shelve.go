@@ -19,10 +19,15 @@ func (c *Machine) readyOrShelve(d *Delivery, now time.Time) {
 		c.shelve(g, d, now)
 		return
 	}
+	g.pass(d)
+	c.addReady(d)
+}
+
+// pass lets d through.
+func (g *Gate) pass(d *Delivery) {
 	if g.Pass(d.tried) {
 		d.gate, d.round = g, g.Breaker.Round()
 	}
-	c.addReady(d)
 }
 
 // shelve holds d behind g. If each key has its gate, receiving goes on for other keys: so

@@ -57,7 +57,7 @@ const (
 
 var (
 	errSuspect = errors.New("it was received again and again without an outcome, as if it crashed its worker")
-	errCrashes = errors.New("it crashes the worker: twice it was run alone, and twice there was no outcome")
+	errCrashes = errors.New("it crashes the worker: it was run alone, more than once, and there was no outcome")
 )
 
 // soloTurn says which messages may start: all of them, or one that must run alone.
@@ -100,6 +100,16 @@ func (c *Machine) deaths(d *Delivery, attempts int, now time.Time) int {
 // of times there without a run, behind the head of their group.
 func (c *Machine) suspicious(d *Delivery, now time.Time) bool {
 	return !c.Queue.FIFO && d.receives > unexplainedMany && c.deaths(d, d.Attempt-1-d.made(), now) >= unexplainedMany
+}
+
+// deadly returns how many receives without an outcome prove that d, which is marked, kills. A process
+// that was there before d wants one more: d has not killed it, and others may run it by settings
+// that do not remove the mark, or be stopped before they could.
+func (c *Machine) deadly(d *Delivery) int {
+	if c.started.Before(c.local(d.History.Arrived)) {
+		return deadlyMany + 1
+	}
+	return deadlyMany
 }
 
 // countSuspect counts one more suspect, and reports whether there are few enough to run them

@@ -50,6 +50,9 @@ func (c *Machine) setOff(d *Delivery) {
 	switch d.state {
 	case stateAlone:
 		c.move(d, stateRunning)
+		if g := c.gates.byKey[d.Key]; g != nil && g.Admits(now) {
+			g.pass(d) // its end says as much about the dependency as that of others
+		}
 		c.runAlone(now)
 	case stateReady:
 		c.removeReady(d, stateRunning)

@@ -177,6 +177,11 @@ func (f *fleet) stop(n *node) {
 	if err := n.Err(); report.Drained() != (err == nil) || err != nil && !errors.Is(err, reprise.ErrDrainTimeout) {
 		f.broken(world.SaysHowItEnded, nil, "node %d returned %v; report %v", n.number, err, report)
 	}
+	for _, id := range report.Abandoned {
+		if h := n.newest[id]; h != nil && h.nth >= f.receives {
+			h.p.storyless = true // its last permitted receive ends with the process: SQS moves it
+		}
+	}
 	f.checkUnsettled(n, report)
 	f.checkCalls(n, report)
 	if !report.Drained() {

@@ -76,7 +76,9 @@ func (h *health) consumed(all []*consumer) (code int) {
 		problem := s.Problem
 		if len(all) > 1 {
 			h.Queues = append(h.Queues, queueHealth{c.of.QueueURL, s.Health.String(), s.Problem, counts})
-			problem = path.Base(c.of.QueueURL) + ": " + problem
+			if problem != "" {
+				problem = path.Base(c.of.QueueURL) + ": " + problem
+			}
 		}
 		if h.Consumer == nil {
 			h.Consumer = new(consumerHealth)
@@ -137,7 +139,7 @@ func (d *Daemon) serveHealth(w http.ResponseWriter, _ *http.Request) {
 	switch err := d.failure(); {
 	case err != nil:
 		h.Status, h.Problem, code = reprise.HealthFailing.String(), err.Error(), http.StatusServiceUnavailable
-	case h.Problem == "" && d.durable() && d.journal.LowOnSpace():
+	case h.Status == reprise.HealthOK.String() && d.durable() && d.journal.LowOnSpace():
 		h.Status, h.Problem = reprise.HealthDegraded.String(), "the disk is nearly full: sends are refused"
 	}
 	h.write(w, code)

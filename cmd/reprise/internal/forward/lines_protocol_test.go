@@ -1,0 +1,56 @@
+//go:build unix
+
+package forward_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/forward"
+)
+
+// TestAnswersNameTheirMessage: whatever a worker writes that does not name the message decides nothing about it.
+// A line that another part of the worker prints, such as {}, must not delete a message that is not done.
+func TestAnswersNameTheirMessage(t *testing.T) {
+	for _, answer := range []string{`{}`, `{"id":""}`, `{"result":"delete"}`, `{"id":"id-1"}`, `{"id":"ID"}`, `{"ID":"other"}`, `null`, `[]`, ``} {
+		target, err := forward.NewLines(forward.LinesConfig{Command: "read line; echo '" + answer + "'; read line", Queue: "orders"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = target.Handle(t.Context(), &reprise.Message{ID: "id", OriginID: "id", Body: "b"})
+		target.Close()
+		if err == nil || !reprise.IsUnavailable(err) {
+			t.Errorf("the answer %q: %v, want an error that says that the worker is at fault", answer, err)
+		}
+	}
+}
+
+// TestRequestLine: a worker gets each part of a message under its own name.
+func TestRequestLine(t *testing.T) {
+	got := filepath.Join(t.TempDir(), "line")
+	target, err := forward.NewLines(forward.LinesConfig{Command: "read -r line; printf '%s' \"$line\" >" + got + `; echo '{"id":"m-2"}'; read line`, Queue: "orders"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer target.Close()
+	sent := time.Date(2026, 11, 21, 7, 0, 0, 0, time.UTC)
+	err = target.Handle(t.Context(), &reprise.Message{
+		ID: "m-2", OriginID: "m-1", GroupID: "g", Attempt: 3, Receives: 7, Sent: sent, FirstReceived: sent.Add(time.Minute), Body: "b",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"id":"m-2","origin_id":"m-1","queue":"orders","group_id":"g","attempt":3,"receive_count":7,` +
+		`"sent_at":"2026-11-21T07:00:00Z","first_received_at":"2026-11-21T07:01:00Z","body":"b"}`
+	if strings.TrimSpace(string(text)) != want {
+		t.Errorf("the worker got %s, want %s", text, want)
+	}
+}

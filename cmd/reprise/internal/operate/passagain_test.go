@@ -1,0 +1,83 @@
+package operate_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
+	"github.com/reprise-sqs/reprise/reprisetest"
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+// TestPassGivesBackTheNewestHandle: a message that is received twice in a pass is given back with the second receipt
+// handle. A FIFO queue refuses the first, and the message would stay hidden for the whole lease.
+func TestPassGivesBackTheNewestHandle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		q.Send("one")
+		p, client, exposed := pass(q), q.Client(), false
+		handles := &handles{Client: p.Client}
+		p.Client = handles
+		o, err := p.Run(t.Context(), never, func([]operate.Message, time.Time) ([]operate.Verdict, error) {
+			if exposed {
+				t.Error("the message was visited twice")
+			}
+			exposed = true
+			url := q.URL()
+			_, err := client.ChangeMessageVisibility(t.Context(), &sqs.ChangeMessageVisibilityInput{QueueUrl: &url, ReceiptHandle: &handles.last, VisibilityTimeout: 0})
+			return nil, err
+		})
+		if err != nil || o.Looked != 1 {
+			t.Fatalf("%+v, %v", o, err)
+		}
+		if _, hidden := inQueue(q); handles.received != 2 || hidden != 0 || !slices.Equal(handles.released, []string{handles.last}) {
+			t.Errorf("after %d receives of the message it is hidden: %d, and given back with %q; want 2 receives, visible, %q", handles.received, hidden, handles.released, handles.last)
+		}
+	})
+}
+
+// handles notes the receipt handles that a pass receives, and those with which it gives back.
+type handles struct {
+	operate.Client
+	last     string
+	received int
+	released []string
+}
+
+func (h *handles) ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.ChangeMessageVisibilityBatchInput, options ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
+	for _, entry := range in.Entries {
+		h.released = append(h.released, *entry.ReceiptHandle)
+	}
+	return h.Client.ChangeMessageVisibilityBatch(ctx, in, options...)
+}
+
+func (h *handles) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, options ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
+	out, err := h.Client.ReceiveMessage(ctx, in, options...)
+	if err == nil && len(out.Messages) > 0 {
+		h.last = *out.Messages[0].ReceiptHandle
+		h.received++
+	}
+	return out, err
+}
+
+// TestPassSaysWhatStaysHidden: one refused entry of a batch of ten leaves a message hidden. The command says so,
+// though the request as a whole succeeded.
+func TestPassSaysWhatStaysHidden(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		for range 10 {
+			q.Send("letter")
+		}
+		q.Fault(sqsserver.Fault{Kind: sqsserver.FaultFailEntry, Action: "ChangeMessageVisibilityBatch", Limit: 1})
+		_, err := pass(q).Run(t.Context(), never, func([]operate.Message, time.Time) ([]operate.Verdict, error) { return nil, nil })
+		if _, hidden := inQueue(q); hidden != 1 || err == nil || !strings.Contains(err.Error(), "stay hidden") {
+			t.Errorf("%d hidden, and the error %v; want 1, and an error that says so", hidden, err)
+		}
+	})
+}

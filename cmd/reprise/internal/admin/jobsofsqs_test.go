@@ -1,0 +1,166 @@
+package admin_test
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
+	"github.com/reprise-sqs/reprise/reprisetest"
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+// ofSQS returns the API of a process without a server, which acts on queues as on those of SQS, and a client of it.
+// It is called in a bubble of synctest: the client makes no connection.
+func ofSQS(t *testing.T, queues ...*reprisetest.Queue) (*admin.API, *admin.Client) {
+	t.Helper()
+	logger := slog.New(slog.DiscardHandler)
+	api := admin.New(admin.Config{
+		Version: "v1", Events: new(admin.Events), Logger: logger, Pages: pages(t, logger), Consumers: func() []admin.Running { return nil },
+		JobQueue: func(_ context.Context, queue string) (admin.JobQueue, error) {
+			for _, q := range queues {
+				if queue == q.Name() || queue == q.URL() {
+					return admin.JobQueue{URL: q.URL(), Client: q.Client()}, nil
+				}
+			}
+			_, err := admin.OneQueue(queue, nil)
+			return admin.JobQueue{}, err
+		},
+	})
+	return api, api.Inside("test")
+}
+
+// toItsEnd starts a job and waits for its end.
+func toItsEnd(t *testing.T, client *admin.Client, request admin.JobRequest) admin.Job {
+	t.Helper()
+	j, err := client.StartJob(t.Context(), request)
+	for err == nil && j.State == admin.JobRunning {
+		time.Sleep(time.Second)
+		j, err = client.Job(t.Context(), j.ID)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+// TestDeadOnly: SQS moves letters without a story. In a queue that another names as its dead-letter queue they are
+// letters all the same; elsewhere nothing says that they are dead, and they are left.
+func TestDeadOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := reprisetest.NewQueue(t, nil)
+		dead, other := source.NewDeadLetterQueue(3), source.NewQueue(nil)
+		dead.Send("1", "2", "3")
+		other.Send("1", "2")
+		_, client := ofSQS(t, dead, other)
+		j := toItsEnd(t, client, admin.JobRequest{Action: admin.JobDelete, Queue: dead.Name(), All: true, DeadOnly: true})
+		if j.State != admin.JobDone || j.Done != 3 || j.Failed != 0 || j.Problem != "" || len(dead.Messages()) != 0 {
+			t.Errorf("of letters that SQS has moved %d are left, %+v", len(dead.Messages()), j)
+		}
+		j = toItsEnd(t, client, admin.JobRequest{Action: admin.JobDelete, Queue: other.Name(), All: true, DeadOnly: true})
+		if j.Done != 0 || j.Failed != 2 || !strings.Contains(j.Problem, "2 messages left") || len(other.Messages()) != 2 {
+			t.Errorf("of a queue that no other names %d messages are left, %+v", len(other.Messages()), j)
+		}
+	})
+}
+
+// TestNoQueueOntoItself: a queue that is given by its name and by its URL is one queue.
+func TestNoQueueOntoItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		q.Send("1")
+		_, client := ofSQS(t, q)
+		for _, to := range []string{q.Name(), q.URL()} {
+			for _, from := range []string{q.Name(), q.URL()} {
+				j, err := client.StartJob(t.Context(), admin.JobRequest{Action: admin.JobMove, Queue: from, To: to, All: true, Limit: 5})
+				if err == nil || !strings.Contains(err.Error(), "another queue") {
+					t.Errorf("from %s to %s: %+v, %v; want that it is refused", from, to, j, err)
+				}
+			}
+		}
+	})
+}
+
+// TestAttachedJobGoesOnWhileAsked: a command that waits asks for its job. As long as it does, however long that is,
+// the job goes on; when it is gone, the job ends.
+func TestAttachedJobGoesOnWhileAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		from := reprisetest.NewQueue(t, nil)
+		to := from.NewQueue(nil)
+		for range 30 {
+			from.Send("m")
+		}
+		_, client := ofSQS(t, from, to)
+		j, err := client.StartJob(t.Context(), admin.JobRequest{Action: admin.JobMove, Queue: from.Name(), To: to.Name(), All: true, Rate: 0.1, Attached: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 60 {
+			time.Sleep(time.Second)
+			if j, err = client.Job(t.Context(), j.ID); err != nil || j.State != admin.JobRunning {
+				t.Fatalf("while it is asked for: %+v, %v", j, err)
+			}
+		}
+		time.Sleep(40 * time.Second) // the command is gone; a batch may be under way
+		if j, err = client.Job(t.Context(), j.ID); err != nil || j.State != admin.JobCancelled {
+			t.Errorf("40 s after its command is gone: %+v, %v", j, err)
+		}
+		if n := len(from.Messages()) + len(to.Messages()); n != 30 {
+			t.Errorf("there are %d messages, want the 30", n)
+		}
+	})
+}
+
+// TestStopFinishesTheBatch: a stop of the process lets a job finish what is under way, for as long as its budget
+// permits: cut between the send and the delete, it would leave a message in both queues.
+func TestStopFinishesTheBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		from := reprisetest.NewQueue(t, nil)
+		to := from.NewQueue(nil)
+		for range 25 {
+			from.Send("m")
+		}
+		for _, q := range []*reprisetest.Queue{from, to} {
+			q.Fault(sqsserver.Fault{Kind: sqsserver.FaultSlowReply, Action: "SendMessageBatch", Delay: 2 * time.Second},
+				sqsserver.Fault{Kind: sqsserver.FaultSlowReply, Action: "SendMessage", Delay: 2 * time.Second})
+		}
+		api, client := ofSQS(t, from, to)
+		j, err := client.StartJob(t.Context(), admin.JobRequest{Action: admin.JobMove, Queue: from.Name(), To: to.Name(), All: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for len(to.Messages()) == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		if err := api.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if j, err = client.Job(t.Context(), j.ID); err != nil || j.State != admin.JobCancelled || j.Done == 0 || j.Done != len(to.Messages()) {
+			t.Errorf("after the stop %d were moved: %+v, %v", len(to.Messages()), j, err)
+		}
+		if moved, left := len(to.Messages()), len(from.Messages()); moved+left != 25 {
+			t.Errorf("%d messages are in the one queue and %d in the other, want 25 in all", moved, left)
+		}
+	})
+}
+
+// TestPartialJobSaysSo: a job that ends before it has seen all messages says why. Without that it looks like one that
+// has found no more.
+func TestPartialJobSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		for range 100 {
+			q.Send("m")
+		}
+		_, client := ofSQS(t, q)
+		// At 20 s a letter the first are visible again before the last is seen.
+		j := toItsEnd(t, client, admin.JobRequest{Action: admin.JobExport, Queue: q.Name(), All: true, Rate: 0.05})
+		if j.State != admin.JobDone || j.Done >= 100 || !strings.Contains(j.Problem, "visible again") {
+			t.Errorf("%d of 100 were exported, with the problem %q: %+v", j.Done, j.Problem, j)
+		}
+	})
+}

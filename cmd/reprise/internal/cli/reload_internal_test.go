@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/configfile"
+)
+
+// TestChangesAreReadWhenTheyAreOver: files are read again when they have changed and are the same at two looks in a
+// row: at the first an editor, or who rotates a secret, may be in the middle of writing.
+func TestChangesAreReadWhenTheyAreOver(t *testing.T) {
+	dir := t.TempDir()
+	config, secret := filepath.Join(dir, "reprise.yaml"), filepath.Join(dir, "token")
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(config, "a")
+	write(secret, "a")
+	c := &consumption{loaded: make(contents)}
+	c.loaded.note(config)
+	c.loaded.note(secret)
+	look := func(when string, want bool) {
+		t.Helper()
+		if got := c.changed(); got != want {
+			t.Errorf("%s: changed %t, want %t", when, got, want)
+		}
+	}
+	look("at first", false)
+	look("again", false)
+	write(secret, "b")
+	look("a secret is being written", false)
+	write(secret, "bc")
+	look("and goes on", false)
+	look("it is complete", true)
+	look("it was not loaded", true)
+	c.loaded.note(secret)
+	look("it was loaded", false)
+	write(config, "b")
+	look("the file changes", false)
+	write(config, "a")
+	look("and is as before", false)
+	look("as it was loaded", false)
+	if err := os.Remove(config); err != nil {
+		t.Fatal(err)
+	}
+	look("it is away, to be replaced", false)
+	write(config, "c")
+	look("it is replaced", false)
+	look("and complete", true)
+}
+
+// TestPoolsAreResized: a reload gives a pool its new size, keeps the pool, and leaves others as they are.
+func TestPoolsAreResized(t *testing.T) {
+	c := new(consumption)
+	if err := c.share([]configfile.Pool{{Name: "a", Concurrency: 2}, {Name: "b", Concurrency: 3}}); err != nil {
+		t.Fatal(err)
+	}
+	a, b := c.pools["a"], c.pools["b"]
+	if err := c.share([]configfile.Pool{{Name: "a", Concurrency: 5}, {Name: "c", Concurrency: 7}}); err != nil {
+		t.Fatal(err)
+	}
+	if c.pools["a"] != a || c.pools["b"] != b || a.Status().Concurrency != 5 || b.Status().Concurrency != 3 || c.pools["c"].Status().Concurrency != 7 {
+		t.Errorf("a has %d places, b %d and c %d; want 5, 3 and 7 in the pools of before", c.pools["a"].Status().Concurrency, b.Status().Concurrency, c.pools["c"].Status().Concurrency)
+	}
+	if err := c.share([]configfile.Pool{{Name: "a", Concurrency: -1}}); err == nil {
+		t.Error("a pool with -1 places is no error")
+	}
+}

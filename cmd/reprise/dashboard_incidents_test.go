@@ -165,6 +165,14 @@ func TestDashboardPoison(t *testing.T) {
 	b.awaitText("Nothing needs attention.")
 }
 
+// grouped is a number as the pages write it: 1,050.
+func grouped(n int) string {
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%s,%03d", grouped(n/1000), n%1000)
+}
+
 // TestDashboardBadDeploy: the overview tells that many messages are given up and pauses the queue; when the deploy is
 // undone, the dead letters that it caused go back, and no others.
 func TestDashboardBadDeploy(t *testing.T) {
@@ -196,10 +204,10 @@ func TestDashboardBadDeploy(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS("button[value='count']")))
 	b.awaitText("would be redriven.")
 	lost := eval[string](b, "document.querySelector('#notice').innerText")
-	if want := fmt.Sprintf("%d letters of %d match", (sent-30)/3, (sent-30)/3+1); !strings.Contains(lost, want) {
+	if want := fmt.Sprintf("%s letters of %s match", grouped((sent-30)/3), grouped((sent-30)/3+1)); !strings.Contains(lost, want) {
 		t.Errorf("the count is %q, and not %q", lost, want)
 	}
-	b.awaitText(fmt.Sprintf("Redrive %d letters", (sent-30)/3))
+	b.awaitText(fmt.Sprintf("Redrive %s letters", grouped((sent-30)/3)))
 	b.do(chromedp.Click(chromedp.CSS("form[action$='/carry-out'] button")))
 	b.awaitText("has begun to redrive: its progress is below")
 	b.await("the end of the job", "[...document.querySelectorAll('#jobs ~ div tr')].some(r => r.innerText.includes('redrive') && !r.innerText.includes('count') && r.innerText.includes('done'))")

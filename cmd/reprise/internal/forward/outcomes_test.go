@@ -65,7 +65,7 @@ func TestDoneAsTimeEnds(t *testing.T) {
 	defer cancel()
 	// What the command leaves behind writes when the command has been waited for, and some time later: else
 	// the end of the time and that of the command may be seen in either order.
-	const writesAfterwards = `(while kill -0 $$ 2>/dev/null; do sleep 0.01; done; sleep 0.5; echo late) & exit 0`
+	const writesAfterwards = `(while kill -0 $$ 2>/dev/null; do sleep 0.01; done; sleep 1; echo late) & exit 0`
 	if err := newExec(t, forward.ExecConfig{Command: writesAfterwards, Stdout: stopAt{cancel}}).Handle(ctx, message("body")); err != nil || ctx.Err() == nil {
 		t.Errorf("a command that had ended with 0 when its time ended (%v): %v, want success", ctx.Err(), err)
 	}

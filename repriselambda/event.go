@@ -1,8 +1,12 @@
 package repriselambda
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
@@ -10,8 +14,71 @@ import (
 
 // Event is the payload with which an SQS event source mapping invokes a function. See
 // https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html.
+//
+// JSON without Records, such as a test event of the Lambda console, is an error: no message would be
+// handled, and the caller would take that for a success. An empty list of Records is an event with
+// nothing to do.
 type Event struct {
 	Records []Record `json:"Records"`
+}
+
+// UnmarshalJSON reads an event. The error about other JSON names its members, which tell where it is
+// from, and none of their values, which may be secret.
+func (e *Event) UnmarshalJSON(text []byte) error {
+	type event Event // without this method
+	if len(text) > 0 && text[0] == '{' {
+		if err := json.Unmarshal(text, (*event)(e)); err != nil {
+			return fmt.Errorf("repriselambda: reading the event of an SQS event source mapping: %w", err)
+		}
+	}
+	if e.Records == nil {
+		return fmt.Errorf("%w; this one is %s", errNoRecords, describe(text))
+	}
+	return nil
+}
+
+var errNoRecords = errors.New(`repriselambda: the event has no Records: invoke the function by an SQS event source mapping, or test it with {"Records":[...]}, the console's template sqs`)
+
+// describe returns the kind of a JSON value and, if it is an object, the names of its members.
+func describe(text []byte) string {
+	const (
+		most    = 8  // names
+		longest = 40 // bytes of a name
+	)
+	var first byte
+	if len(text) > 0 {
+		first = text[0]
+	}
+	switch first {
+	case '[':
+		return "a list"
+	case '"':
+		return "a string"
+	case 'n':
+		return "null"
+	case 't', 'f':
+		return "true or false"
+	case '{':
+	default:
+		return "a number"
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(text, &members); err != nil || len(members) == 0 {
+		return "an object without members"
+	}
+	names := slices.Sorted(maps.Keys(members))
+	shown := names[:min(most, len(names))]
+	for i, name := range shown {
+		if len(name) > longest {
+			name = strings.ToValidUTF8(name[:longest], "") + "..."
+		}
+		shown[i] = strconv.Quote(name)
+	}
+	list := strings.Join(shown, ", ")
+	if more := len(names) - len(shown); more > 0 {
+		list += fmt.Sprintf(" and %d more", more)
+	}
+	return "an object with " + list
 }
 
 // Record is one message of an [Event].

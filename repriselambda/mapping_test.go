@@ -122,7 +122,7 @@ func (in mode) newMapping(t *testing.T, q *reprisetest.Queue, h reprise.HandlerF
 func (m *mapping) event(n int) repriselambda.Event {
 	m.t.Helper()
 	ctx := sqsserver.WithoutFaults(context.Background())
-	var event repriselambda.Event
+	event := repriselambda.Event{Records: []repriselambda.Record{}} // an empty list, if the queue has nothing
 	for len(event.Records) < n {
 		url := m.queue.URL()
 		out, err := m.queue.Direct().ReceiveMessage(ctx, &sqs.ReceiveMessageInput{

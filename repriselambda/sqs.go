@@ -78,8 +78,9 @@ type Config struct {
 // of an SQS event source mapping. The mapping must have the function response type
 // ReportBatchItemFailures: without it Lambda deletes messages that failed.
 //
-// The function's errors are those of events that no mapping sends. All messages of
-// such an event come again.
+// The function's errors are those of events that no mapping sends: among them those without Records,
+// such as the pings that keep functions warm. All messages of such an event come again. An event
+// whose Records are an empty list succeeds.
 //
 // Handlers' contexts have the values of the invocation's context. They end with time left to
 // settle: 3 seconds before the function's deadline, or a quarter of the time if that is less.
@@ -162,7 +163,10 @@ const (
 
 // handle handles one event.
 func (f *function) handle(ctx context.Context, event Event) (Response, error) {
-	if len(event.Records) == 0 {
+	switch {
+	case event.Records == nil: // a program made it, and not JSON
+		return Response{}, errNoRecords
+	case len(event.Records) == 0:
 		return event.response(nil), nil
 	}
 	url, err := event.queueURL()

@@ -278,14 +278,77 @@ func TestContextOfTheInvocation(t *testing.T) {
 	})
 }
 
-// TestEmptyEvents succeed without a call.
-func TestEmptyEvents(t *testing.T) {
-	m := newMapping(t, reprisetest.NewQueue(t, nil), does, repriselambda.Config{})
-	response, err := m.function(context.Background(), repriselambda.Event{})
-	text, _ := json.Marshal(response) // two strings deep
-	if err != nil || string(text) != `{"batchItemFailures":[]}` || m.client.calls() != (calls{}) {
-		t.Errorf("replied %s, %v, with %+v", text, err, m.client.calls())
+// TestEventsWithoutRecords are errors that say what came, without any of its values, and what was
+// expected; an empty list of Records is a success without a call. The events come as Lambda's
+// runtime passes them on.
+func TestEventsWithoutRecords(t *testing.T) {
+	q := reprisetest.NewQueue(t, nil)
+	m := newMapping(t, q, does, repriselambda.Config{})
+	retries, err := repriselambda.RetryHandler(repriselambda.RetryConfig{Client: m.client, Lambda: (&service{t: t}).client()})
+	if err != nil {
+		t.Fatal(err)
 	}
+	const none = `the event has no Records: invoke the function by an SQS event source mapping, or test it with {"Records":[...]}`
+	long := strings.Repeat("k", 100)
+	for _, test := range []struct {
+		event string
+		want  []string // of the error; nil: none
+	}{
+		{`{"Records":[]}`, nil},
+		{`{"records":[]}`, nil}, // the JSON of Go's standard library
+		{`{"Records":null}`, []string{none, `this one is an object with "Records"`}},
+		{`{"foo":"hunter2"}`, []string{none, `this one is an object with "foo"`}},
+		{`{"key1":"hunter2","key3":"hunter2","key2":"hunter2"}`, []string{none, `"key1", "key2", "key3"`}}, // the console's hello-world
+		{`{"source":"aws.events","detail-type":"Scheduled Event","detail":{"password":"hunter2"}}`, []string{none, `"detail", "detail-type", "source"`}},
+		{`{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1,"i":1,"j":1}`, []string{none, `"g", "h" and 2 more`}},
+		{`{"` + long + `":1}`, []string{none, `"` + long[:40] + `..."`}},
+		{`{"a\nb":1}`, []string{none, `"a\nb"`}},
+		{`{}`, []string{none, "an object without members"}},
+		{` null `, []string{none, "null"}},
+		{`[{"Records":[]}]`, []string{none, "a list"}},
+		{`"hunter2"`, []string{none, "a string"}},
+		{`31337`, []string{none, "a number"}},
+		{`true`, []string{none, "true or false"}},
+		{`{"Records":"hunter2"}`, []string{"reading the event of an SQS event source mapping", "Records"}},
+	} {
+		for name, function := range map[string]func(context.Context, repriselambda.Event) (repriselambda.Response, error){"SQS": m.function, "RetryHandler": retries} {
+			text, err := invokeJSON(function, test.event)
+			if test.want == nil {
+				if err != nil || text != `{"batchItemFailures":[]}` {
+					t.Errorf("%s: %s: %s, %v", name, test.event, text, err)
+				}
+				continue
+			}
+			for _, want := range test.want {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("%s: %s: error %v does not say %q", name, test.event, err, want)
+				}
+			}
+			if err != nil && (strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "31337") || len(err.Error()) > 600) {
+				t.Errorf("%s: %s: error %v shows values", name, test.event, err)
+			}
+		}
+	}
+	if _, err := m.function(context.Background(), repriselambda.Event{}); err == nil || !strings.Contains(err.Error(), "the event has no Records") {
+		t.Errorf("an Event that a program made: error %v", err)
+	}
+	if got := m.client.calls(); got != (calls{}) {
+		t.Errorf("calls %+v", got)
+	}
+}
+
+// invokeJSON is what Lambda's runtime does with a function.
+func invokeJSON(function func(context.Context, repriselambda.Event) (repriselambda.Response, error), text string) (string, error) {
+	var event repriselambda.Event
+	if err := json.Unmarshal([]byte(text), &event); err != nil {
+		return "", err
+	}
+	response, err := function(context.Background(), event)
+	if err != nil {
+		return "", err
+	}
+	reply, err := json.Marshal(response)
+	return string(reply), err
 }
 
 // unreadable is a client without sqs:GetQueueAttributes.

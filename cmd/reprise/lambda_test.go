@@ -326,7 +326,7 @@ Resources:
       Events:
         Work:
           Type: SQS
-          Properties: {Queue: !GetAtt Work.Arn, FilterCriteria: {Filters: [{Pattern: '{"body": {"ip": [{"cidr": "10.0.0.0/8"}]}}'}]}}
+          Properties: {Queue: !GetAtt Work.Arn, FunctionResponseTypes: [ReportBatchItemFailures], FilterCriteria: {Filters: [{Pattern: '{"body": {"ip": [{"cidr": "10.0.0.0/8"}]}}'}]}}
   Work: {Type: AWS::SQS::Queue}
 `)
 	got := reprise(t, "", "lambda", "up", template, "--addr", "127.0.0.1:0")

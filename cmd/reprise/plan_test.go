@@ -15,6 +15,12 @@ func TestPlan(t *testing.T) {
 	const policyText = "exponential(base=2s,max=1h) attempts=5"
 	broken := written(t, "t.yaml", "Resources: {Q: {Type: AWS::SQS::Queue, Properties: {QueueName: q.fifo, FifoQueue: true, RedrivePolicy: {deadLetterTargetArn: !GetAtt D.Arn, maxReceiveCount: 3}}}, D: {Type: AWS::SQS::Queue, Properties: {FifoQueue: true}}}")
 	imported := written(t, "i.yaml", "Resources: {Q: {Type: AWS::SQS::Queue, Properties: {RedrivePolicy: {deadLetterTargetArn: !ImportValue dead, maxReceiveCount: 30}}}}")
+	retries := written(t, "r.yaml", `Transform: AWS::Serverless-2016-10-31
+Resources:
+  Retries: {Type: AWS::SQS::Queue, Properties: {VisibilityTimeout: 60}}
+  Handler: {Type: AWS::Serverless::Function, Properties: {Events: {Failed: {Type: SQS, Properties: {Queue: !GetAtt Retries.Arn}}}}}
+  Flaky: {Type: AWS::Serverless::Function, Properties: {EventInvokeConfig: {DestinationConfig: {OnFailure: {Type: SQS, Destination: !GetAtt Retries.Arn}}}}}
+`)
 	const terraform = "internal/review/testdata/terraform.json"
 	for _, test := range []struct {
 		name  string
@@ -35,6 +41,7 @@ func TestPlan(t *testing.T) {
 		{"template", []string{broken}, "", 1, []string{"fifo-receives-are-not-attempts", broken + ":1"}},
 		{"template on the standard input", []string{"-"}, "Resources: {Q: {Type: AWS::SQS::Queue}}", 0, []string{"standard input:1", "no-dead-letter-queue"}},
 		{"template with what is elsewhere", []string{imported}, "", 0, []string{"warning  attribute-unknown", "RedrivePolicy", "not read", "Fn::ImportValue"}},
+		{"failed events that are deleted", []string{retries}, "", 1, []string{"error    batch-item-failures-ignored", "Handler.Failed", "OnFailure", "the plan has 1 error"}},
 		{"Terraform", []string{terraform}, "", 0, []string{"queue     refunds-1-b.fifo", "warning  single-receive"}},
 		{"Markdown", []string{"f.fifo", "--format", "markdown"}, "", 1, []string{"| `f.fifo` | 1 | 0 |"}},
 	} {

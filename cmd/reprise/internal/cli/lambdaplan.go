@@ -24,6 +24,7 @@ func templateSubjects(file string, text []byte, parameters map[string]string, re
 	for i, q := range survey.Queues {
 		subjects[i] = review.Subject{
 			Name: q.Name, Source: file, Line: q.Line, Attributes: q.Attributes, Unknown: q.Unknown, FunctionTimeout: q.FunctionTimeout,
+			Wholesale: q.Wholesale, OnFailure: q.OnFailure,
 		}
 	}
 	var notes []review.Note

@@ -27,6 +27,11 @@ type Subject struct {
 	Unknown []string
 	// FunctionTimeout is the timeout of the Lambda function that handles the messages; zero: none does.
 	FunctionTimeout time.Duration
+	// Wholesale are the event source mappings of the queue that ignore which messages the function
+	// calls failed, by the names that the file has for them.
+	Wholesale []string
+	// OnFailure reports that the queue is where failed asynchronous invokes of a function go.
+	OnFailure bool
 	// Deployed reports that the queue exists: Attributes are its own.
 	Deployed bool
 	// Assumed reports that there is no queue: a policy is reviewed on its own.
@@ -58,8 +63,13 @@ type Note struct {
 	Text string
 }
 
-// CodeUnknown is the finding about attributes that are not known.
-const CodeUnknown = "attribute-unknown"
+// The codes of findings about what a file declares around a queue.
+const (
+	// CodeUnknown is about attributes that are not known.
+	CodeUnknown = "attribute-unknown"
+	// CodeWholesale is about mappings to Lambda functions without ReportBatchItemFailures.
+	CodeWholesale = "batch-item-failures-ignored"
+)
 
 // assumed is the queue for a policy on its own: none of its settings gets in the way.
 var assumed = plan.Queue{
@@ -113,9 +123,27 @@ func (s Subject) findings(found []plan.Finding) []plan.Finding {
 			Problem: fmt.Sprintf("not known before the queue is deployed: %s; this plan leaves out everything that depends on them.", strings.Join(s.Unknown, ", ")),
 			Remedy:  "review the queue once it is deployed; of a template, pass the parameters with --param.",
 		})
-		slices.SortStableFunc(found, func(a, b plan.Finding) int { return int(b.Severity) - int(a.Severity) })
 	}
+	if len(s.Wholesale) > 0 {
+		found = append(found, s.wholesale())
+	}
+	slices.SortStableFunc(found, func(a, b plan.Finding) int { return int(b.Severity) - int(a.Severity) })
 	return found
+}
+
+// wholesale is the finding about mappings that delete messages which the function calls failed. It
+// is an error where they are the records of failed events, which exist nowhere else.
+func (s Subject) wholesale() plan.Finding {
+	f := plan.Finding{
+		Severity: plan.Warning, Code: CodeWholesale,
+		Problem: fmt.Sprintf("without ReportBatchItemFailures Lambda ignores which messages the function's reply names as failed, and deletes them with the others: %s.", strings.Join(s.Wholesale, ", ")),
+		Remedy:  "set the mapping's FunctionResponseTypes (function_response_types) to [ReportBatchItemFailures]; only a function that fails as a whole for each failed message may go without.",
+	}
+	if s.OnFailure {
+		f.Severity = plan.Error
+		f.Problem += " The messages are the records of failed events (OnFailure): the events are lost."
+	}
+	return f
 }
 
 // Link gives each of the subjects of one file its dead-letter queue, and leaves out those that
@@ -134,7 +162,7 @@ func Link(subjects []Subject) []Subject {
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(subjects), func(s Subject) bool {
-		return takes[s.Attributes["QueueArn"]] && s.Attributes["RedrivePolicy"] == "" && s.FunctionTimeout == 0
+		return takes[s.Attributes["QueueArn"]] && s.Attributes["RedrivePolicy"] == "" && s.FunctionTimeout == 0 && len(s.Wholesale) == 0
 	})
 }
 

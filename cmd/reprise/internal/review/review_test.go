@@ -62,6 +62,7 @@ const (
 // TestFindings: what is not known is said once, and no finding claims what is only unknown.
 func TestFindings(t *testing.T) {
 	redrive := `{"deadLetterTargetArn":"` + deadARN + `","maxReceiveCount":100}`
+	whole := map[string]string{"MessageRetentionPeriod": "345600", "RedrivePolicy": redrive}
 	for _, test := range []struct {
 		name    string
 		subject review.Subject
@@ -84,6 +85,9 @@ func TestFindings(t *testing.T) {
 			Attributes: map[string]string{"VisibilityTimeout": "30", "MessageRetentionPeriod": "345600", "RedrivePolicy": redrive}, FunctionTimeout: time.Minute,
 			DeadLetter: map[string]string{"MessageRetentionPeriod": "1209600"},
 		}, []string{"error visibility-below-function-timeout", "info visibility-below-handler-timeout", "info function-crash-waits-visibility"}},
+		{"failed messages are ignored", review.Subject{Attributes: whole, Wholesale: []string{"Ship.Orders"}}, []string{"warning batch-item-failures-ignored", "info dead-letter-queue-unknown"}},
+		{"failed events are ignored", review.Subject{Attributes: whole, Wholesale: []string{"Retries"}, OnFailure: true}, []string{"error batch-item-failures-ignored", "info dead-letter-queue-unknown"}},
+		{"failed events", review.Subject{Attributes: whole, OnFailure: true}, []string{"info dead-letter-queue-unknown"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r, err := review.New(policy(t, "attempts=5 age=24h"), test.subject, plan.Settings{HandlerTimeout: time.Second})

@@ -66,6 +66,7 @@ const (
 	tfRedrive  = "aws_sqs_queue_redrive_policy"
 	tfFunction = "aws_lambda_function"
 	tfMapping  = "aws_lambda_event_source_mapping"
+	tfInvokes  = "aws_lambda_function_event_invoke_config"
 )
 
 // tfAttributes are the attributes of queues, by the names that Terraform has for them.
@@ -162,7 +163,7 @@ func (r *tfReader) subject(file string, q *tfResource) Subject {
 		r.redrive(&s, q)
 	}
 	slices.Sort(s.Unknown)
-	s.FunctionTimeout = r.functionTimeout(q)
+	r.functions(&s, q)
 	return s
 }
 
@@ -192,60 +193,123 @@ func (r *tfReader) redrive(s *Subject, q *tfResource) {
 	}
 }
 
-// functionTimeout is the longest timeout of the functions that q is mapped to.
-func (r *tfReader) functionTimeout(q *tfResource) (longest time.Duration) {
+// functions notes the mappings of q to functions, the longest timeout of these, and whether failed
+// invokes go to q.
+func (r *tfReader) functions(s *Subject, q *tfResource) {
 	for i := range r.resources {
-		mapping := &r.resources[i]
-		if mapping.Type != tfMapping || !r.refersTo(mapping, "event_source_arn", q) {
-			continue
-		}
-		for j := range r.resources {
-			f := &r.resources[j]
-			if f.Type != tfFunction || !r.refersTo(mapping, "function_name", f) {
-				continue
+		from := &r.resources[i]
+		switch {
+		case from.Type == tfMapping && r.refersTo(from, "event_source_arn", q):
+			s.FunctionTimeout = max(s.FunctionTimeout, r.functionTimeout(from))
+			if types, _ := from.Values["function_response_types"].([]any); len(types) == 0 && !r.isUnknown(from, "function_response_types") {
+				s.Wholesale = append(s.Wholesale, from.Address)
 			}
-			timeout, ok := f.Values["timeout"].(float64)
-			if !ok {
-				timeout = 3 // Lambda's default
-			}
-			longest = max(longest, time.Duration(timeout)*time.Second)
+		case from.Type == tfInvokes && r.isOnFailure(from, q):
+			s.OnFailure = true
 		}
 	}
+}
+
+// functionTimeout is the longest timeout of the functions that a mapping may name.
+func (r *tfReader) functionTimeout(mapping *tfResource) (longest time.Duration) {
+	for i := range r.resources {
+		f := &r.resources[i]
+		if f.Type != tfFunction || !r.refersTo(mapping, "function_name", f) {
+			continue
+		}
+		timeout, ok := f.Values["timeout"].(float64)
+		if !ok {
+			timeout = 3 // Lambda's default
+		}
+		longest = max(longest, time.Duration(timeout)*time.Second)
+	}
 	return longest
+}
+
+// isOnFailure reports whether an invoke configuration names q as the destination of failed events.
+func (r *tfReader) isOnFailure(from, q *tfResource) bool {
+	const block = "destination_config"
+	if value, ok := tfOnFailure(from.Values[block]).(string); ok && value != "" {
+		return q.isNamed(value)
+	}
+	if unknown, _ := tfOnFailure(r.unknown[from.Address][block]).(bool); !unknown || from.module != q.module {
+		return false
+	}
+	var blocks any
+	if json.Unmarshal(r.expression(from, block), &blocks) != nil {
+		return false
+	}
+	expression, _ := tfOnFailure(blocks).(map[string]any)
+	references, _ := expression["references"].([]any)
+	for _, reference := range references {
+		if name, ok := reference.(string); ok && tfRefers(from, name, q) {
+			return true
+		}
+	}
+	return false
+}
+
+// tfOnFailure is destination_config[0].on_failure[0].destination, in values, in what is unknown and
+// in the configuration; nil: there is none.
+func tfOnFailure(blocks any) any {
+	for _, name := range []string{"on_failure", "destination"} {
+		list, _ := blocks.([]any)
+		if len(list) == 0 {
+			return nil
+		}
+		block, _ := list[0].(map[string]any)
+		blocks = block[name]
+	}
+	return blocks
 }
 
 // refersTo reports whether the attribute of from is target: by its value, or, if that is not known
 // yet, because the configuration refers to it.
 func (r *tfReader) refersTo(from *tfResource, attribute string, target *tfResource) bool {
 	if value, ok := from.Values[attribute].(string); ok && value != "" {
-		for _, own := range []string{"arn", "url", "id", "function_name", "invoke_arn", "qualified_arn"} {
-			if is, ok := target.Values[own].(string); ok && is == value {
-				return true
-			}
-		}
-		return false
+		return target.isNamed(value)
 	}
-	if from.module != target.module || !r.isUnknown(from, attribute) {
-		return false
-	}
-	for _, reference := range r.references(from, attribute) {
-		// aws_sqs_queue.dead[0].arn, aws_sqs_queue.dead["a"].arn, or aws_sqs_queue.dead[count.index].arn,
-		// of which only aws_sqs_queue.dead is listed.
-		name := target.Type + "." + target.Name
-		rest, found := strings.CutPrefix(reference, name)
-		if !found || rest != "" && rest[0] != '.' && rest[0] != '[' {
-			continue
+	return from.module == target.module && r.isUnknown(from, attribute) &&
+		slices.ContainsFunc(r.references(from, attribute), func(name string) bool { return tfRefers(from, name, target) })
+}
+
+// isNamed reports whether value is one of the names that AWS has for r.
+func (r *tfResource) isNamed(value string) bool {
+	for _, own := range []string{"arn", "url", "id", "function_name", "invoke_arn", "qualified_arn"} {
+		if is, ok := r.Values[own].(string); ok && is == value {
+			return true
 		}
-		if index, _, ok := strings.Cut(strings.TrimPrefix(rest, "["), "]"); ok && strings.HasPrefix(rest, "[") {
-			return strings.HasSuffix(target.Address, "["+index+"]")
-		}
-		return target.Index == nil || from.Index == nil || tfText(target.Index) == tfText(from.Index)
 	}
 	return false
 }
 
+// tfRefers reports whether a reference in the configuration of from is to target, which is in the
+// same module: aws_sqs_queue.dead[0].arn, aws_sqs_queue.dead["a"].arn, or
+// aws_sqs_queue.dead[count.index].arn, of which only aws_sqs_queue.dead is listed.
+func tfRefers(from *tfResource, reference string, target *tfResource) bool {
+	rest, found := strings.CutPrefix(reference, target.Type+"."+target.Name)
+	if !found || rest != "" && rest[0] != '.' && rest[0] != '[' {
+		return false
+	}
+	if index, _, ok := strings.Cut(strings.TrimPrefix(rest, "["), "]"); ok && strings.HasPrefix(rest, "[") {
+		return strings.HasSuffix(target.Address, "["+index+"]")
+	}
+	return target.Index == nil || from.Index == nil || tfText(target.Index) == tfText(from.Index)
+}
+
 // references are the names that the configuration of a resource's attribute uses.
 func (r *tfReader) references(of *tfResource, attribute string) []string {
+	var expression struct {
+		References []string `json:"references"`
+	}
+	if json.Unmarshal(r.expression(of, attribute), &expression) != nil {
+		return nil // there is none, or it is a block
+	}
+	return expression.References
+}
+
+// expression is the configuration of a resource's attribute or block; nil: there is none.
+func (r *tfReader) expression(of *tfResource, attribute string) json.RawMessage {
 	config := r.config
 	for part := range strings.SplitSeq(withoutIndexes(of.module), ".") {
 		if part == "" || part == "module" {
@@ -258,16 +322,9 @@ func (r *tfReader) references(of *tfResource, attribute string) []string {
 		config = &call.Module
 	}
 	for _, c := range config.Resources {
-		if c.Address != of.Type+"."+of.Name {
-			continue
+		if c.Address == of.Type+"."+of.Name {
+			return c.Expressions[attribute]
 		}
-		var expression struct {
-			References []string `json:"references"`
-		}
-		if json.Unmarshal(c.Expressions[attribute], &expression) != nil {
-			return nil // a block, which none of these attributes is
-		}
-		return expression.References
 	}
 	return nil
 }

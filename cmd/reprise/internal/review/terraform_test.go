@@ -2,6 +2,7 @@ package review_test
 
 import (
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,6 +40,7 @@ func TestTerraform(t *testing.T) {
 	want := []review.Subject{
 		{
 			Name: "orders", Source: "plan.json", Unknown: []string{"RedrivePolicy"}, FunctionTimeout: time.Minute,
+			Wholesale:  []string{"aws_lambda_event_source_mapping.ship"},
 			Attributes: attributes("orders", map[string]string{"VisibilityTimeout": "60", "RedrivePolicy": `{"deadLetterTargetArn":"` + arn + `orders-dead"}`}),
 			DeadLetter: attributes("orders-dead", nil),
 		},
@@ -59,6 +61,44 @@ func TestTerraform(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("queues (-want +got):\n%s", diff)
+	}
+}
+
+// TestTerraformWholesale: mappings that ignore which messages failed are noted, and whether these
+// are records of failed events, before and after they have ARNs.
+func TestTerraformWholesale(t *testing.T) {
+	const (
+		known = `{"format_version":"1.2","values":{"root_module":{"resources":[
+			{"address":"aws_sqs_queue.r","type":"aws_sqs_queue","name":"r","values":{"arn":"A"}},
+			{"address":"m","type":"aws_lambda_event_source_mapping","name":"m","values":{"event_source_arn":"A","function_response_types":TYPES}},
+			{"address":"i","type":"aws_lambda_function_event_invoke_config","name":"i","values":{"destination_config":[{"on_failure":[{"destination":"TO"}]}]}}]}}}`
+		planned = `{"format_version":"1.2","planned_values":{"root_module":{"resources":[
+			{"address":"aws_sqs_queue.r","type":"aws_sqs_queue","name":"r","values":{}},
+			{"address":"t.m","type":"aws_lambda_event_source_mapping","name":"m","values":{"function_response_types":TYPES}},
+			{"address":"t.i","type":"aws_lambda_function_event_invoke_config","name":"i","values":{"destination_config":[{"on_failure":[{}]}]}}]}},
+			"resource_changes":[{"address":"t.m","change":{"after_unknown":{"event_source_arn":true}}},
+				{"address":"t.i","change":{"after_unknown":{"destination_config":[{"on_failure":[{"destination":true}]}]}}}],
+			"configuration":{"root_module":{"resources":[
+				{"address":"aws_lambda_event_source_mapping.m","expressions":{"event_source_arn":{"references":["aws_sqs_queue.r.arn"]}}},
+				{"address":"aws_lambda_function_event_invoke_config.i","expressions":{"destination_config":[{"on_failure":[{"destination":{"references":["aws_sqs_queue.TO.arn"]}}]}]}}]}}}`
+	)
+	for _, test := range []struct {
+		text, types, to string
+		mappings        int
+		onFailure       bool
+	}{
+		{known, "null", "A", 1, true},
+		{known, `["ReportBatchItemFailures"]`, "A", 0, true},
+		{known, "[]", "B", 1, false},
+		{planned, "null", "r", 1, true},
+		{planned, `["ReportBatchItemFailures"]`, "r", 0, true},
+		{planned, "null", "rr", 1, false},
+	} {
+		text := strings.NewReplacer("TYPES", test.types, "TO", test.to).Replace(test.text)
+		got, err := review.Terraform("p.json", []byte(text))
+		if err != nil || len(got) != 1 || len(got[0].Wholesale) != test.mappings || got[0].OnFailure != test.onFailure {
+			t.Errorf("%s: %+v, %v, want %d mappings, OnFailure %v", text, got, err, test.mappings, test.onFailure)
+		}
 	}
 }
 

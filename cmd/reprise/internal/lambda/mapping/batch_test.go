@@ -1,6 +1,7 @@
 package mapping_test
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -85,6 +86,37 @@ func TestPartialBatch(t *testing.T) {
 					check(t, "the failed come again", f.bodies(), [][]string{all, test.failed})
 				}
 			})
+		})
+	}
+}
+
+// TestIgnoredFailures: a mapping without ReportBatchItemFailures deletes what the function's reply
+// names as failed, as Lambda does, and the log says so, which Lambda's does not.
+func TestIgnoredFailures(t *testing.T) {
+	for _, test := range []struct {
+		reply string
+		says  bool
+	}{
+		{`{"batchItemFailures":[{"itemIdentifier":"ID"}]}`, true},
+		{`{"batchItemFailures":[]}`, false},
+		{`null`, false},
+		{`done`, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			q := newQueue(t, nil)
+			id := q.Send("a")[0]
+			f := &function{answer: func(int, repriselambda.Event) (emulator.Result, error) {
+				return emulator.Result{Payload: []byte(strings.ReplaceAll(test.reply, "ID", id))}, nil
+			}}
+			var log bytes.Buffer
+			stop := startLogging(t, q, f, mapping.Config{}, &log)
+			time.Sleep(2 * time.Second)
+			stop()
+			check(t, "left", left(q), []string(nil))
+			if said := strings.Contains(log.String(), "level=WARN"); said != test.says ||
+				said && !strings.Contains(log.String(), "FunctionResponseTypes: [ReportBatchItemFailures]") {
+				t.Errorf("after %s the log says %q", test.reply, &log)
+			}
 		})
 	}
 }

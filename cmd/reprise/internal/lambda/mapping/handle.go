@@ -80,13 +80,27 @@ func (m *Mapping) mayFollow(ctx context.Context, messages []message, since time.
 // it.
 func (m *Mapping) attempt(ctx context.Context, messages []message, since time.Time) (failed map[string]bool, err error) {
 	reply, err := m.invokeUntil(ctx, messages, since)
-	if err == nil && m.cfg.ReportBatchItemFailures {
-		failed, err = failures(reply, messages)
+	if err == nil {
+		failed, err = m.failures(reply, messages)
 	}
 	if err != nil {
 		m.log.Warn("an event failed; its messages come again when their visibility timeout ends", "messages", len(messages), "error", err)
 	}
 	return failed, err
+}
+
+// failures returns the ids that reply names as failed, unless the mapping ignores them: then Lambda
+// deletes those messages, too, which the log says.
+func (m *Mapping) failures(reply []byte, messages []message) (map[string]bool, error) {
+	failed, err := failures(reply, messages)
+	if m.cfg.ReportBatchItemFailures {
+		return failed, err
+	}
+	if len(failed) > 0 && err == nil {
+		m.log.Warn("the function's reply names messages that failed, and they are deleted with the others: give the mapping FunctionResponseTypes: [ReportBatchItemFailures]",
+			"failed", len(failed), "messages", len(messages))
+	}
+	return nil, nil
 }
 
 // invokeUntil invokes the function and returns its reply. An event that did not reach

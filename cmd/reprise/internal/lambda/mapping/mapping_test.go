@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math"
 	"slices"
@@ -87,9 +88,15 @@ func newQueue(t *testing.T, attributes map[string]string) *reprisetest.Queue {
 // one waits for the mapping's end.
 func start(t *testing.T, q *reprisetest.Queue, f *function, cfg mapping.Config) (stop func()) {
 	t.Helper()
+	return startLogging(t, q, f, cfg, t.Output())
+}
+
+// startLogging is start, and the log goes to w.
+func startLogging(t *testing.T, q *reprisetest.Queue, f *function, cfg mapping.Config, w io.Writer) (stop func()) {
+	t.Helper()
 	f.t = t
 	cfg.Queue, cfg.Function = q.ARN(), "work"
-	cfg.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
+	cfg.Logger = slog.New(slog.NewTextHandler(w, nil))
 	m, err := mapping.New(q.Server(), f.invoke, cfg)
 	if err != nil {
 		t.Fatal(err)

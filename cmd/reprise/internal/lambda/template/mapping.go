@@ -92,8 +92,12 @@ func (l *loader) addMapping(p place, id string, line int, source string, f *Func
 	}
 	m.BatchSize = l.integer(p.at("BatchSize"), properties["BatchSize"], 1, largest, 10)
 	m.Window = l.window(p.at("MaximumBatchingWindowInSeconds"), q, m.BatchSize, properties["MaximumBatchingWindowInSeconds"])
+	before := l.reported()
 	for _, item := range l.elements(p.at("FunctionResponseTypes"), properties["FunctionResponseTypes"]) {
 		m.ReportBatchItemFailures = l.choice(p.at("FunctionResponseTypes"), item, "ReportBatchItemFailures") != ""
+	}
+	if !m.ReportBatchItemFailures && l.reported() == before {
+		l.wholesale = append(l.wholesale, wholesale{p, q.ID, q.ARN})
 	}
 	at := p.at("ScalingConfig")
 	scaling := l.open(at, properties["ScalingConfig"], schema{"MaximumConcurrency": used})
@@ -158,6 +162,27 @@ func (l *loader) filters(p place, n *node) []string {
 		l.refuse(p, properties["Filters"], "there are %d patterns: AWS takes %d", len(result), most)
 	}
 	return result
+}
+
+// wholesale is a mapping without ReportBatchItemFailures: an event succeeds or fails as a whole.
+type wholesale struct {
+	p                 place
+	queueID, queueARN string
+}
+
+// checkResponses reports mappings that ignore which messages a function calls failed, and so delete
+// them. Where they are the records of failed events it is an error: these exist nowhere else.
+func (l *loader) checkResponses() {
+	const remedy = "add FunctionResponseTypes: [ReportBatchItemFailures]"
+	for _, w := range l.wholesale {
+		i := slices.IndexFunc(l.template.Functions, func(f Function) bool { return f.Async.OnFailure == w.queueARN })
+		if i < 0 {
+			l.warn(w.p, nil, "messages that the function's reply names as failed are deleted with the others: %s", remedy)
+			continue
+		}
+		l.refuse(w.p, nil, "%s is the OnFailure destination of %s, and failed events that the reply names, as that of a retry handler does, are deleted and lost: %s",
+			w.queueID, l.template.Functions[i].ID, remedy)
+	}
 }
 
 // checkMappings refuses a queue that is mapped to the same function twice.

@@ -141,6 +141,10 @@ func TestRefused(t *testing.T) {
 			`:6: F, Events.E.Properties.ScalingConfig.MaximumConcurrency: "1" is not a number from 2 to 1000: write one`},
 		{"response type", mapped("FunctionResponseTypes: [ReportItemFailures]", "VisibilityTimeout: 60"),
 			`:6: F, Events.E.Properties.FunctionResponseTypes: "ReportItemFailures" is not known here: write ReportBatchItemFailures`},
+		{"failed events deleted", function + "    Events: {E: {Type: SQS, Properties: {Queue: !GetAtt Q.Arn}}}}}" +
+			"\n  G: {Type: AWS::Serverless::Function, Properties: {CodeUri: f, Handler: h, Runtime: python3.13, EventInvokeConfig: {DestinationConfig: {OnFailure: {Type: SQS, Destination: !GetAtt Q.Arn}}}}}" +
+			"\n  Q: {Type: AWS::SQS::Queue, Properties: {VisibilityTimeout: 60}}",
+			`:5: F, Events.E.Properties: Q is the OnFailure destination of G, and failed events that the reply names, as that of a retry handler does, are deleted and lost: add FunctionResponseTypes: [ReportBatchItemFailures]`},
 		{"filter", mapped("FilterCriteria: {Filters: [{Pattern: '{'}]}", "VisibilityTimeout: 60"),
 			`:6: F, Events.E.Properties.FilterCriteria.Filters[0].Pattern: the pattern is not a JSON object: unexpected end of JSON input`},
 		{"mapped twice", mapped("BatchSize: 1", "VisibilityTimeout: 60") +

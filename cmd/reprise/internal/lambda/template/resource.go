@@ -21,6 +21,7 @@ type loader struct {
 	resources   map[string]*resource
 	order       []*resource  // as in the file
 	needs       []dependency // between resources, as they were met
+	wholesale   []wholesale  // mappings to warn of
 }
 
 // resource is a resource of the template.
@@ -233,6 +234,7 @@ func (l *loader) readResources() {
 	l.noteIdle(idle)
 	l.checkNames()
 	l.checkMappings()
+	l.checkResponses()
 	l.checkCircles()
 }
 

@@ -28,7 +28,13 @@ type SurveyedQueue struct {
 	// FunctionTimeout is the longest timeout of the functions that an event source mapping
 	// hands the messages to; zero: none does.
 	FunctionTimeout time.Duration
-	Line            int
+	// Wholesale are the event source mappings of the queue without ReportBatchItemFailures, by
+	// logical id, or FUNCTION.EVENT.
+	Wholesale []string
+	// OnFailure reports that failed asynchronous invokes of a function of the template go to the
+	// queue.
+	OnFailure bool
+	Line      int
 }
 
 // defaultsOfQueues are the attributes of a queue that sets none.
@@ -75,7 +81,7 @@ func LoadSurvey(text []byte, options Options) (Survey, error) {
 	}
 	for _, r := range l.order {
 		if !r.absent {
-			l.surveyConsumer(r, s.Queues)
+			l.surveyFunctions(r, s.Queues)
 		}
 	}
 	s.Notes = append(l.refusals.sorted(options.File), l.warnings.sorted(options.File)...)
@@ -227,40 +233,64 @@ func (l *loader) surveyRedrive(p place, q *SurveyedQueue, m member) {
 	}
 }
 
-// surveyConsumer notes the timeout of a function that handles the messages of a queue.
-func (l *loader) surveyConsumer(r *resource, queues []SurveyedQueue) {
-	add := func(p place, arn *node, timeout time.Duration) {
-		if arn == nil {
-			return
-		}
-		if v := l.evaluate(p, arn); v != nil {
-			for i := range queues {
-				if queues[i].ARN == v.text {
-					queues[i].FunctionTimeout = max(queues[i].FunctionTimeout, timeout)
-				}
-			}
-		}
-	}
-	switch r.kind {
+// surveyFunctions notes what the functions of the template have to do with a queue that r, a
+// function or a part of one, names.
+func (l *loader) surveyFunctions(r *resource, queues []SurveyedQueue) {
+	switch p := r.place(); r.kind {
 	case samFunctionType:
 		for _, m := range members(r.properties.get("Events")) {
 			if kind := m.value.get("Type"); kind != nil && kind.text == "SQS" {
-				p := r.place().at("Events").at(m.key).at("Properties").at("Queue")
-				add(p, m.value.get("Properties").get("Queue"), l.timeoutOf(r))
+				at := p.at("Events").at(m.key).at("Properties")
+				l.surveyMapping(at, r.id+"."+m.key, m.value.get("Properties"), "Queue", l.timeoutOf(r), queues)
 			}
 		}
+		l.surveyOnFailure(p.at("EventInvokeConfig"), r.properties.get("EventInvokeConfig"), queues)
+	case invokeConfigType:
+		l.surveyOnFailure(p, r.properties, queues)
 	case mappingType:
-		p := r.place().at("FunctionName")
-		named := r.properties.get("FunctionName")
-		if named == nil {
-			return
-		}
-		v := l.evaluate(p, named)
+		var timeout time.Duration
+		v := l.evaluate(p.at("FunctionName"), r.properties.get("FunctionName"))
 		for _, f := range l.order {
 			if v != nil && f.isFunction() && !f.absent && (v.text == l.nameOf(f) || v.text == l.functionARN(l.nameOf(f))) {
-				add(r.place().at("EventSourceArn"), r.properties.get("EventSourceArn"), l.timeoutOf(f))
+				timeout = l.timeoutOf(f)
 			}
 		}
+		l.surveyMapping(p, r.id, r.properties, "EventSourceArn", timeout, queues)
+	}
+}
+
+// surveyMapping notes a mapping of a queue, which its property source names, to a function.
+func (l *loader) surveyMapping(p place, id string, properties *node, source string, timeout time.Duration, queues []SurveyedQueue) {
+	arn := properties.get(source)
+	if arn == nil {
+		return
+	}
+	v := l.evaluate(p.at(source), arn)
+	if v == nil {
+		return
+	}
+	i := slices.IndexFunc(queues, func(q SurveyedQueue) bool { return q.ARN == v.text })
+	if i < 0 {
+		return
+	}
+	q := &queues[i]
+	q.FunctionTimeout = max(q.FunctionTimeout, timeout)
+	before := l.reported()
+	types := l.evaluate(p.at("FunctionResponseTypes"), properties.get("FunctionResponseTypes"))
+	if l.reported() == before && (types == nil || len(types.items) == 0) {
+		q.Wholesale = append(q.Wholesale, id)
+	}
+}
+
+// surveyOnFailure notes that the failed invokes of a function go to a queue. Those that go
+// elsewhere have nothing to do with queues, so a destination that is not known is not noted.
+func (l *loader) surveyOnFailure(p place, properties *node, queues []SurveyedQueue) {
+	n := properties.get("DestinationConfig").get("OnFailure").get("Destination")
+	refusals, warnings := l.refusals, l.warnings
+	v := l.evaluate(p.at("DestinationConfig").at("OnFailure").at("Destination"), n)
+	l.refusals, l.warnings = refusals, warnings
+	for i := range queues {
+		queues[i].OnFailure = queues[i].OnFailure || v != nil && v.text == queues[i].ARN
 	}
 }
 

@@ -25,7 +25,7 @@ func TestLoadSurvey(t *testing.T) {
 	const arn = "arn:aws:sqs:eu-west-1:000000000000:"
 	want := []template.SurveyedQueue{
 		{
-			ID: "Orders", Name: "orders", ARN: arn + "orders", FunctionTimeout: time.Minute, Line: 10,
+			ID: "Orders", Name: "orders", ARN: arn + "orders", FunctionTimeout: time.Minute, Wholesale: []string{"Ship.Orders"}, Line: 10,
 			Attributes: map[string]string{
 				"QueueArn": arn + "orders", "VisibilityTimeout": "120", "MessageRetentionPeriod": "345600", "DelaySeconds": "0",
 				"KmsMasterKeyId": "Key", "RedrivePolicy": `{"deadLetterTargetArn":"` + arn + `Dead","maxReceiveCount":5}`,
@@ -36,7 +36,7 @@ func TestLoadSurvey(t *testing.T) {
 			Attributes: map[string]string{"QueueArn": arn + "Dead", "VisibilityTimeout": "30", "MessageRetentionPeriod": "1209600", "DelaySeconds": "0"},
 		},
 		{
-			ID: "Refunds", Name: "Refunds.fifo", ARN: arn + "Refunds.fifo", FunctionTimeout: 15 * time.Minute, Line: 22,
+			ID: "Refunds", Name: "Refunds.fifo", ARN: arn + "Refunds.fifo", FunctionTimeout: 15 * time.Minute, Wholesale: []string{"Mapping"}, Line: 22,
 			Unknown: []string{"DelaySeconds", "MessageRetentionPeriod", "RedrivePolicy"},
 			Attributes: map[string]string{
 				"QueueArn": arn + "Refunds.fifo", "FifoQueue": "true", "ContentBasedDeduplication": "true", "VisibilityTimeout": "30",
@@ -64,6 +64,44 @@ func TestLoadSurvey(t *testing.T) {
 		"stack.yaml:31: Refunds, RedrivePolicy.deadLetterTargetArn: Fn::ImportValue reads another stack, and there is none here: make it a parameter, and pass --param",
 	}, notes); diff != "" {
 		t.Errorf("notes (-want +got):\n%s", diff)
+	}
+}
+
+// TestLoadSurveyWholesale: mappings that ignore which messages failed are noted, and whether these
+// are records of failed events, in each way in which a template says so. What is not known is not
+// claimed.
+func TestLoadSurveyWholesale(t *testing.T) {
+	const (
+		mapping = "{Type: SQS, Properties: {Queue: !GetAtt Q.Arn"
+		report  = ", FunctionResponseTypes: [ReportBatchItemFailures]"
+		failing = "EventInvokeConfig: {DestinationConfig: {OnFailure: {Type: SQS, Destination: !GetAtt Q.Arn}}}"
+	)
+	for _, test := range []struct {
+		name, resources string
+		wholesale       []string
+		onFailure       bool
+	}{
+		{"reports", "  F: {Type: AWS::Serverless::Function, Properties: {Events: {E: " + mapping + report + "}}}}}", nil, false},
+		{"does not", "  F: {Type: AWS::Serverless::Function, Properties: {Events: {E: " + mapping + "}}}}}", []string{"F.E"}, false},
+		{"empty", "  F: {Type: AWS::Serverless::Function, Properties: {Events: {E: " + mapping + ", FunctionResponseTypes: []}}}}}", []string{"F.E"}, false},
+		{"not known", "  F: {Type: AWS::Serverless::Function, Properties: {Events: {E: " + mapping + ", FunctionResponseTypes: !ImportValue types}}}}}", nil, false},
+		{"no value", "  F: {Type: AWS::Serverless::Function, Properties: {Events: {E: " + mapping + ", FunctionResponseTypes: !Ref 'AWS::NoValue'}}}}}", []string{"F.E"}, false},
+		{"of failures", "  F: {Type: AWS::Serverless::Function, Properties: {Events: {E: " + mapping + "}}}}}\n  G: {Type: AWS::Serverless::Function, Properties: {" + failing + "}}", []string{"F.E"}, true},
+		{"of failures, in CloudFormation", "  M: {Type: AWS::Lambda::EventSourceMapping, Properties: {EventSourceArn: !GetAtt Q.Arn, FunctionName: elsewhere}}\n" +
+			"  I: {Type: AWS::Lambda::EventInvokeConfig, Properties: {DestinationConfig: {OnFailure: {Destination: !GetAtt Q.Arn}}}}", []string{"M"}, true},
+		{"of successes", "  I: {Type: AWS::Lambda::EventInvokeConfig, Properties: {DestinationConfig: {OnSuccess: {Destination: !GetAtt Q.Arn}}}}", nil, false},
+		{"failures elsewhere", "  I: {Type: AWS::Lambda::EventInvokeConfig, Properties: {DestinationConfig: {OnFailure: {Destination: !ImportValue topic}}}}", nil, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := template.LoadSurvey([]byte("Transform: AWS::Serverless-2016-10-31\nResources:\n  Q: {Type: AWS::SQS::Queue}\n"+test.resources), options("t.yaml"))
+			if err != nil || len(got.Queues) != 1 {
+				t.Fatalf("%+v, %v", got, err)
+			}
+			q := got.Queues[0]
+			if diff := cmp.Diff(test.wholesale, q.Wholesale); diff != "" || q.OnFailure != test.onFailure {
+				t.Errorf("OnFailure is %v, and mappings (-want +got):\n%s", q.OnFailure, diff)
+			}
+		})
 	}
 }
 

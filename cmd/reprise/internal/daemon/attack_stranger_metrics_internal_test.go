@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/reprise-sqs/reprise/sqsserver"
@@ -39,7 +40,7 @@ func TestAttackMetricsOfManyQueues(t *testing.T) {
 		for i := range queues {
 			name := fmt.Sprint("q", i)
 			queues[i] = sqsserver.QueueInfo{Name: name, ARN: "arn:aws:sqs:r:a:" + name, Visible: 1, Polls: 2}
-			m.messages[messageLabels{"r", "a", name, "SendMessage"}] = 2
+			m.messages[queueName{"r", "a", name}] = map[string]uint64{"SendMessage": 2}
 		}
 		text := exposed(t, func(out chan<- prometheus.Metric) {
 			collectQueues(out, totalOf(queues))
@@ -51,6 +52,43 @@ func TestAttackMetricsOfManyQueues(t *testing.T) {
 	}
 	if got := totalOf(make([]sqsserver.QueueInfo, maxQueueMetrics+1)); len(got) != 1 || got[0].Name != allQueues {
 		t.Errorf("totals are %+v", got)
+	}
+}
+
+// TestAttackManyDeletedQueues: the counts of queues that are deleted are freed with them, although
+// nobody asks for the metrics, and those of requests that end after the deletion do not pile up.
+func TestAttackManyDeletedQueues(t *testing.T) {
+	kept := []sqsserver.QueueInfo{{Name: "kept", ARN: "arn:aws:sqs:r:a:kept"}}
+	m := newMetrics(nil)
+	m.queues = func() []sqsserver.QueueInfo { return kept }
+	request := func(queue, action string, messages int) {
+		m.request(sqsserver.Request{Region: "r", Account: "a", Queue: queue, Action: action, Status: 200, Messages: messages})
+	}
+	request("kept", "SendMessage", 3)
+	request("gone", "SendMessage", 3)
+	request("gone", "ReceiveMessage", 2)
+	m.request(sqsserver.Request{Region: "r", Account: "a", Queue: "kept", Action: "DeleteQueue", Status: 400, Code: "AccessDenied"})
+	request("gone", "DeleteQueue", 0)
+	request("gone", "SendMessage", 1) // one of the same name
+	want := map[string]Traffic{"arn:aws:sqs:r:a:kept": {Sent: 3}, "arn:aws:sqs:r:a:gone": {Sent: 1}}
+	if diff := cmp.Diff(want, m.traffic()); diff != "" {
+		t.Errorf("traffic (-want +got):\n%s", diff)
+	}
+	most := 0
+	for i := range 100_000 {
+		name := fmt.Sprint("q", i)
+		request(name, "SendMessage", 1)
+		request(name, "DeleteQueue", 0)
+		if i%10 == 0 {
+			request(name, "ReceiveMessage", 1) // a receive that ends late
+		}
+		most = max(most, len(m.messages))
+	}
+	if most > minTidy {
+		t.Errorf("%d queues had counts at once, with one queue that exists", most)
+	}
+	if got := m.traffic()["arn:aws:sqs:r:a:kept"]; got.Sent != 3 {
+		t.Errorf("traffic of the queue that is kept: %+v", got)
 	}
 }
 

@@ -260,3 +260,22 @@ func TestConsumeAnew(t *testing.T) {
 		t.Errorf("after the stop %d consumers are there; %v", len(r.Consumers()), err)
 	}
 }
+
+// TestTrafficOfDeletedQueues: with a queue goes what was counted of it, although nobody reads the
+// metrics.
+func TestTrafficOfDeletedQueues(t *testing.T) {
+	cfg := config()
+	cfg.Queues = []daemon.Queue{{Name: "q"}}
+	r := run(t, cfg)
+	r.send(t, "a")
+	if got := r.Traffic(); got[r.QueueARN("q")].Sent != 1 {
+		t.Fatalf("traffic %+v", got)
+	}
+	url := r.QueueURL("q")
+	if _, err := awsclient.Local(r.URL(), "us-east-1").DeleteQueue(t.Context(), &sqs.DeleteQueueInput{QueueUrl: &url}); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.Traffic(); len(got) > 0 {
+		t.Errorf("traffic of a deleted queue %+v", got)
+	}
+}

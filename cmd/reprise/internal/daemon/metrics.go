@@ -33,14 +33,15 @@ type metrics struct {
 	durations   *prometheus.HistogramVec
 
 	mu       sync.Mutex
-	messages map[messageLabels]uint64 // of queues that may have gone since
+	messages map[queueName]map[string]uint64 // by action, of queues that exist, and of some that are gone
+	// tidyAt is the number of queues from which on those that are gone are looked for.
+	tidyAt int
+	queues func() []sqsserver.QueueInfo
 }
 
-type messageLabels struct{ region, account, queue, action string }
+type queueName struct{ region, account, name string }
 
-func (l messageLabels) arn() string {
-	return "arn:aws:sqs:" + l.region + ":" + l.account + ":" + l.queue
-}
+func (q queueName) arn() string { return "arn:aws:sqs:" + q.region + ":" + q.account + ":" + q.name }
 
 // The metrics that are made anew for each scrape, from what the server knows.
 var (
@@ -71,7 +72,8 @@ func newMetrics(server func() *sqsserver.Server) *metrics {
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "reprise_request_duration_seconds", Help: "How long requests took, long polls with their wait.", Buckets: durationBuckets,
 		}, []string{"action"}),
-		messages: make(map[messageLabels]uint64),
+		messages: make(map[queueName]map[string]uint64),
+		queues:   func() []sqsserver.QueueInfo { return server().Queues() },
 	}
 	m.registry.MustRegister(m.connections, m.requests, m.durations, collect(collectProcess), collect(func(out chan<- prometheus.Metric) {
 		server := server()
@@ -108,11 +110,43 @@ func (m *metrics) request(r sqsserver.Request) {
 	}
 	m.requests.WithLabelValues(r.Action, r.Protocol, code).Inc()
 	m.durations.WithLabelValues(r.Action).Observe(r.Duration.Seconds())
-	if r.Messages > 0 {
+	of := queueName{r.Region, r.Account, r.Queue}
+	switch {
+	case r.Messages > 0:
+		m.count(of, r.Action, r.Messages)
+	case r.Action == "DeleteQueue" && r.Status == http.StatusOK:
+		// One of the same name counts from 0.
 		m.mu.Lock()
-		defer m.mu.Unlock()
-		m.messages[messageLabels{r.Region, r.Account, r.Queue, r.Action}] += uint64(r.Messages)
+		delete(m.messages, of)
+		m.mu.Unlock()
 	}
+}
+
+// minTidy is the least number of queues with counts from which on those that are gone are looked for.
+const minTidy = 1000
+
+func (m *metrics) count(of queueName, action string, messages int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.messages[of] == nil {
+		if len(m.messages) >= max(minTidy, m.tidyAt) {
+			// A request may end after its queue has been deleted. Twice as many queues as there
+			// are at most have counts, so that this look costs each request little.
+			m.forgetGone(m.queues())
+			m.tidyAt = 2 * len(m.messages)
+		}
+		m.messages[of] = make(map[string]uint64)
+	}
+	m.messages[of][action] += uint64(messages) //nolint:gosec // G115: it is not negative
+}
+
+// forgetGone forgets the counts of all queues but these. The caller holds the lock.
+func (m *metrics) forgetGone(queues []sqsserver.QueueInfo) {
+	exists := make(map[string]bool, len(queues))
+	for i := range queues {
+		exists[queues[i].ARN] = true
+	}
+	maps.DeleteFunc(m.messages, func(q queueName, _ map[string]uint64) bool { return !exists[q.arn()] })
 }
 
 // Traffic is how many messages requests of clients sent to a queue, received and deleted.
@@ -125,17 +159,12 @@ func (m *metrics) traffic() map[string]Traffic {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	all := make(map[string]Traffic)
-	for l, count := range m.messages {
-		of, n := all[l.arn()], int64(count) //nolint:gosec // G115: far fewer
-		switch l.action {
-		case "SendMessage", "SendMessageBatch":
-			of.Sent += n
-		case "ReceiveMessage":
-			of.Received += n
-		case "DeleteMessage", "DeleteMessageBatch":
-			of.Deleted += n
+	for q, counts := range m.messages {
+		all[q.arn()] = Traffic{
+			Sent:     int64(counts["SendMessage"] + counts["SendMessageBatch"]),     //nolint:gosec // G115: far fewer
+			Received: int64(counts["ReceiveMessage"]),                               //nolint:gosec // G115: far fewer
+			Deleted:  int64(counts["DeleteMessage"] + counts["DeleteMessageBatch"]), //nolint:gosec // G115: far fewer
 		}
-		all[l.arn()] = of
 	}
 	return all
 }
@@ -226,26 +255,21 @@ func collectFaults(out chan<- prometheus.Metric, all map[string][]sqsserver.Faul
 // forgets queues that are gone.
 func (m *metrics) collectMessages(out chan<- prometheus.Metric, queues []sqsserver.QueueInfo) {
 	m.mu.Lock()
-	exists := make(map[string]bool, len(queues))
-	for i := range queues {
-		exists[queues[i].ARN] = true
+	m.forgetGone(queues)
+	type labels struct{ queue, arn, action string }
+	counts := make(map[labels]uint64)
+	for q, byAction := range m.messages {
+		l := labels{queue: q.name, arn: q.arn()}
+		if len(queues) > maxQueueMetrics {
+			l.queue, l.arn = allQueues, allQueues
+		}
+		for l.action = range byAction {
+			counts[l] += byAction[l.action]
+		}
 	}
-	maps.DeleteFunc(m.messages, func(l messageLabels, _ uint64) bool { return !exists[l.arn()] })
-	counts := maps.Clone(m.messages)
 	m.mu.Unlock()
-
-	if len(queues) > maxQueueMetrics {
-		byAction := make(map[string]uint64)
-		for l, n := range counts {
-			byAction[l.action] += n
-		}
-		for action, n := range byAction {
-			out <- counter(messagesDesc, float64(n), allQueues, allQueues, action)
-		}
-		return
-	}
 	for l, n := range counts {
-		out <- counter(messagesDesc, float64(n), l.queue, l.arn(), l.action)
+		out <- counter(messagesDesc, float64(n), l.queue, l.arn, l.action)
 	}
 }
 

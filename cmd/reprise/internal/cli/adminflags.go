@@ -94,20 +94,7 @@ func adminOfDaemon(cfg admin.Config, d *daemon.Daemon, of daemon.Config, functio
 		return all
 	}
 	cfg.Consumers = func() []admin.Running { return running(d.Consumed()) }
-	cfg.Queues = func(ctx context.Context) (described []operate.Described, complete bool, err error) {
-		server := d.SQS()
-		for _, q := range server.Queues() {
-			found := operate.Described{URL: d.URL() + "/" + q.Account + "/" + q.Name, Oldest: q.Oldest}
-			out, err := server.GetQueueAttributes(ctx, &sqsserver.GetQueueAttributesInput{QueueUrl: q.URL, AttributeNames: []string{"All"}})
-			if err != nil {
-				found.Problem = err.Error() // it has been deleted meanwhile
-			} else {
-				found.Attributes = out.Attributes
-			}
-			described = append(described, found)
-		}
-		return described, true, nil
-	}
+	cfg.Queues = func(ctx context.Context) ([]operate.Described, bool, error) { return queuesOfServer(ctx, d), true, nil }
 	cfg.JobQueue = func(_ context.Context, queue string) (admin.JobQueue, error) {
 		var found []string
 		client := d.Client()
@@ -123,6 +110,25 @@ func adminOfDaemon(cfg admin.Config, d *daemon.Daemon, of daemon.Config, functio
 		return admin.JobQueue{URL: url, Client: client, Keys: keysOf(d.Consumed())}, err
 	}
 	addAdmin(d, cfg, functions)
+}
+
+// queuesOfServer describes the queues of a daemon's own server. Faults do not strike its requests,
+// and do not count them: the watcher makes them when it likes, and a fault that strikes the third
+// request is for the third of a client.
+func queuesOfServer(ctx context.Context, d *daemon.Daemon) (described []operate.Described) {
+	server := d.SQS()
+	ctx = sqsserver.WithoutFaults(ctx)
+	for _, q := range server.Queues() {
+		found := operate.Described{URL: d.URL() + "/" + q.Account + "/" + q.Name, Oldest: q.Oldest}
+		out, err := server.GetQueueAttributes(ctx, &sqsserver.GetQueueAttributesInput{QueueUrl: q.URL, AttributeNames: []string{"All"}})
+		if err != nil {
+			found.Problem = err.Error() // it has been deleted meanwhile
+		} else {
+			found.Attributes = out.Attributes
+		}
+		described = append(described, found)
+	}
+	return described
 }
 
 // adminOfWorker adds the admin API to a worker. Its queues are those that are consumed, and the

@@ -16,7 +16,6 @@ import (
 
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
-	"github.com/reprise-sqs/reprise/plan"
 	"github.com/reprise-sqs/reprise/retry"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
@@ -70,6 +69,8 @@ type Running struct {
 	URL, RetryLaneURL string
 	// Policy is the text of its retry policy. Default: it is not told.
 	Policy string
+	// Retry is the policy, for the findings about its queue.
+	Retry retry.Policy
 	// Target is where its messages go, without secrets. Default: it is not told.
 	Target string
 	*reprise.Consumer
@@ -247,7 +248,20 @@ func (a *API) queues(r *http.Request) (Queues, error) {
 	if err != nil {
 		return Queues{}, problem(http.StatusBadGateway, "sqs-failed", "the queues cannot be described: %v", err)
 	}
-	return Queues{operate.Queues(described, retry.Policy{}, plan.Settings{}, complete)}, nil
+	return Queues{a.examine(described, complete)}, nil
+}
+
+// examine returns the queues with their findings: of those that are consumed here, by the consumer's
+// policy.
+func (a *API) examine(described []operate.Described, complete bool) []operate.Queue {
+	for _, c := range a.cfg.Consumers() {
+		for i := range described {
+			if described[i].URL == c.URL {
+				described[i].Policy = &c.Retry
+			}
+		}
+	}
+	return operate.Queues(described, complete)
 }
 
 // Error is the reply to a request that failed.

@@ -17,6 +17,7 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/awsclient"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
+	"github.com/reprise-sqs/reprise/retry"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
@@ -111,6 +112,31 @@ func pages(t *testing.T, logger *slog.Logger) *sqsserver.PageGuard {
 		t.Fatal(err)
 	}
 	return guard
+}
+
+// TestFindingsByConsumer: the queue of a consumer is compared with its policy, and one that nobody
+// consumes here with none.
+func TestFindingsByConsumer(t *testing.T) {
+	s := serve(t, func(cfg *admin.Config) {
+		cfg.Queues = func(context.Context) (described []operate.Described, complete bool, err error) {
+			for _, name := range []string{"1/orders", "1/alone"} {
+				described = append(described, operate.Described{URL: queueURL + name, Attributes: map[string]string{
+					"QueueArn": "arn:aws:sqs:us-east-1:000000000000:" + name, "FifoQueue": "true", "MessageRetentionPeriod": "345600",
+					"RedrivePolicy": `{"deadLetterTargetArn":"arn:aws:sqs:eu-west-1:123456789012:dead.fifo","maxReceiveCount":200}`,
+				}})
+			}
+			return described, true, nil
+		}
+		all := cfg.Consumers()
+		all[0].Retry = retry.Policy{MaxAttempts: 21}
+		cfg.Consumers = func() []admin.Running { return all }
+	})
+	for _, path := range []string{"queues", "stats"} {
+		_, text := s.call("GET", admin.Path+path, "")
+		if strings.Count(text, `"fifo-receives-are-not-attempts"`) != 1 || !strings.Contains(text, "may be used up before 21 attempts") {
+			t.Errorf("%s has not one finding by the consumer's policy: %s", path, text)
+		}
+	}
 }
 
 // call makes a request that the description is asked about, and returns its reply.

@@ -14,8 +14,6 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
-	"github.com/reprise-sqs/reprise/plan"
-	"github.com/reprise-sqs/reprise/retry"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
@@ -188,7 +186,7 @@ func (a *API) purge(r *http.Request) (had Purged, err error) {
 	defer cancel()
 	attributes, err := operate.Ref{URL: q.URL, Client: q.Client}.Attributes(ctx)
 	if err == nil {
-		before := operate.Queues([]operate.Described{{URL: q.URL, Attributes: attributes}}, retry.Policy{}, plan.Settings{}, false)[0]
+		before := operate.Queues([]operate.Described{{URL: q.URL, Attributes: attributes}}, false)[0]
 		had = Purged{before.Visible, before.InFlight, before.Delayed}
 		_, err = q.Client.PurgeQueue(ctx, &sqs.PurgeQueueInput{QueueUrl: &q.URL})
 	}

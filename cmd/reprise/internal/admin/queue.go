@@ -6,8 +6,6 @@ import (
 	"net/url"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
-	"github.com/reprise-sqs/reprise/plan"
-	"github.com/reprise-sqs/reprise/retry"
 )
 
 // QueueAttributes is a queue with its attributes, as GetQueueAttributes returns them.
@@ -30,7 +28,7 @@ func (a *API) queue(r *http.Request) (found QueueAttributes, err error) {
 	for _, d := range described {
 		attributes[d.URL] = d.Attributes
 	}
-	all := operate.Queues(described, retry.Policy{}, plan.Settings{}, complete)
+	all := a.examine(described, complete)
 	name, isFound := r.PathValue("queue"), false
 	for _, q := range all {
 		if q.Name == name || q.URL == name {

@@ -9,8 +9,6 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/telemetry"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
-	"github.com/reprise-sqs/reprise/plan"
-	"github.com/reprise-sqs/reprise/retry"
 )
 
 // Stats are the queues and consumers of a process at one time, with what has happened since the
@@ -77,7 +75,7 @@ func (a *API) takeStats(ctx context.Context) Stats {
 	if a.cfg.Traffic != nil {
 		traffic = a.cfg.Traffic()
 	}
-	for _, q := range operate.Queues(described, retry.Policy{}, plan.Settings{}, complete) {
+	for _, q := range a.examine(described, complete) {
 		of := QueueStats{Queue: q}
 		if a.cfg.Traffic != nil {
 			counts := traffic[q.ARN]

@@ -74,7 +74,7 @@ func (a *app) announceDashboard(at string) {
 func running(consumed []daemon.Consumed) (all []admin.Running) {
 	for _, c := range consumed {
 		policy, _ := c.Config.Retry.WithDefaults().MarshalText() // one with rules has none
-		all = append(all, admin.Running{URL: c.QueueURL, RetryLaneURL: c.Config.RetryLane.URL, Policy: string(policy), Target: c.Target, Consumer: c.Consumer})
+		all = append(all, admin.Running{URL: c.QueueURL, RetryLaneURL: c.Config.RetryLane.URL, Policy: string(policy), Retry: c.Config.Retry, Target: c.Target, Consumer: c.Consumer})
 	}
 	return all
 }

@@ -21,7 +21,6 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/telemetry"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
 	"github.com/reprise-sqs/reprise/plan"
-	"github.com/reprise-sqs/reprise/retry"
 )
 
 type benchFlags struct {
@@ -169,7 +168,7 @@ func (f *benchFlags) checkQueue(ctx context.Context, t target) error {
 	if err != nil {
 		return t.failed(ctx, err, "GetQueueAttributes")
 	}
-	q := operate.Queues([]operate.Described{{URL: t.url, Attributes: attributes}}, retry.Policy{}, plan.Settings{}, false)[0]
+	q := operate.Queues([]operate.Described{{URL: t.url, Attributes: attributes}}, false)[0]
 	if n := q.Visible + q.InFlight + q.Delayed; n > 0 && !f.yes {
 		text := fmt.Sprintf("queue %q holds %s: the bench would receive them too, which raises their receive counts", t.name, plural.Of(n, "message"))
 		if known, err := plan.ReadQueue(attributes); err == nil && known.MaxReceives > 0 {

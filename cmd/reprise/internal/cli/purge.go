@@ -9,8 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
-	"github.com/reprise-sqs/reprise/plan"
-	"github.com/reprise-sqs/reprise/retry"
 )
 
 type purgeFlags struct {
@@ -54,7 +52,7 @@ func (a *app) runPurge(f *purgeFlags, queue string) error {
 	if err != nil {
 		return t.failed(ctx, err, "GetQueueAttributes")
 	}
-	q := operate.Queues([]operate.Described{{URL: t.url, Attributes: attributes}}, retry.Policy{}, plan.Settings{}, false)[0]
+	q := operate.Queues([]operate.Described{{URL: t.url, Attributes: attributes}}, false)[0]
 	counts := fmt.Sprintf("%d visible, %d in flight, %d delayed", q.Visible, q.InFlight, q.Delayed)
 	switch {
 	case f.dryRun:

@@ -9,9 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/awsclient"
-	"github.com/reprise-sqs/reprise/cmd/reprise/internal/delivery"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
-	"github.com/reprise-sqs/reprise/plan"
 	"github.com/reprise-sqs/reprise/retry"
 )
 
@@ -45,16 +43,19 @@ sqs:GetQueueAttributes are needed.
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.prefix, "prefix", "", "only queues whose names begin so")
-	flags.StringVar(&f.retry, "retry", "", "retry `policy` of the consumers (default \""+delivery.PolicyText(retry.Policy{})+"\")")
+	flags.StringVar(&f.retry, "retry", "", "retry `policy` of the consumers (default: only findings that hold whatever the policy)")
 	f.output.register(flags)
 	f.aws.register(flags)
 	return cmd
 }
 
 func (a *app) runQueues(f *queuesFlags, args []string) error {
-	var policy retry.Policy
-	if err := policy.UnmarshalText([]byte(f.retry)); err != nil {
-		return usage(fmt.Errorf("--retry: %w", err))
+	var policy *retry.Policy // nil: the consumers' is not known
+	if f.retry != "" {
+		policy = new(retry.Policy)
+		if err := policy.UnmarshalText([]byte(f.retry)); err != nil {
+			return usage(fmt.Errorf("--retry: %w", err))
+		}
 	}
 	if len(args) > 0 && f.prefix != "" {
 		return usage(fmt.Errorf("--prefix %q is for a list of all queues: leave it out, or the names", f.prefix))
@@ -73,7 +74,10 @@ func (a *app) runQueues(f *queuesFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	queues := operate.Queues(described, policy, plan.Settings{}, len(args) == 0 && f.prefix == "")
+	for i := range described {
+		described[i].Policy = policy
+	}
+	queues := operate.Queues(described, len(args) == 0 && f.prefix == "")
 	if !f.output.asJSON(a) {
 		a.printTable(operate.QueuesTable(queues))
 		return nil

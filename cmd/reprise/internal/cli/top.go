@@ -14,8 +14,6 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
-	"github.com/reprise-sqs/reprise/plan"
-	"github.com/reprise-sqs/reprise/retry"
 )
 
 type topFlags struct {
@@ -163,7 +161,7 @@ func (f *topFlags) ofSQS(ctx context.Context, names []string) (sampler, error) {
 	look := func(ctx context.Context) (admin.Stats, error) {
 		described, err := operate.Describe(ctx, refs)
 		s := admin.Stats{At: time.Now().UTC()}
-		for _, q := range operate.Queues(described, retry.Policy{}, plan.Settings{}, false) {
+		for _, q := range operate.Queues(described, false) {
 			s.Queues = append(s.Queues, admin.QueueStats{Queue: q})
 		}
 		return s, err

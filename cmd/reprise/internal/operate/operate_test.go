@@ -14,7 +14,6 @@ import (
 
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
-	"github.com/reprise-sqs/reprise/plan"
 	"github.com/reprise-sqs/reprise/repriselambda"
 	"github.com/reprise-sqs/reprise/retry"
 )
@@ -45,7 +44,7 @@ func TestQueues(t *testing.T) {
 		described("lost", map[string]string{"RedrivePolicy": redrivePolicy("gone", 100)}),
 		{URL: urlOf + "denied", Problem: "AccessDenied: no"},
 		described("abroad", map[string]string{"RedrivePolicy": strings.Replace(redrivePolicy("gone", 100), "123456789012", "999999999999", 1)}),
-	}, retry.Policy{}, plan.Settings{}, true)
+	}, true)
 	var got []string
 	for _, q := range queues {
 		var codes []string
@@ -67,8 +66,38 @@ func TestQueues(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("queues (-want +got):\n%s", diff)
 	}
-	if one := operate.Queues([]operate.Described{described("lost", map[string]string{"RedrivePolicy": redrivePolicy("gone", 100)})}, retry.Policy{}, plan.Settings{}, false); len(one[0].Findings) > 0 {
+	if one := operate.Queues([]operate.Described{described("lost", map[string]string{"RedrivePolicy": redrivePolicy("gone", 100)})}, false); len(one[0].Findings) > 0 {
 		t.Errorf("a dead-letter queue that was not asked for is taken for missing: %+v", one[0].Findings)
+	}
+}
+
+// TestFindingsOfPolicies: a queue is compared with the policy of its consumers. Without one there are
+// only findings that hold whatever the policy: nobody retries by a default that nobody has set.
+func TestFindingsOfPolicies(t *testing.T) {
+	deliveries := &retry.Policy{MaxAttempts: 20}
+	for _, test := range []struct {
+		name   string
+		queue  map[string]string
+		policy *retry.Policy
+		want   []string
+	}{
+		{"FIFO", map[string]string{"FifoQueue": "true", "RedrivePolicy": redrivePolicy("dead.fifo", 200)}, nil, nil},
+		{"FIFO, by the default", map[string]string{"FifoQueue": "true", "RedrivePolicy": redrivePolicy("dead.fifo", 200)}, new(retry.Policy), []string{"fifo-receives-are-not-attempts", "retention-ends-first"}},
+		{"FIFO, enough", map[string]string{"FifoQueue": "true", "RedrivePolicy": redrivePolicy("dead.fifo", 200)}, deliveries, nil},
+		{"FIFO, too few", map[string]string{"FifoQueue": "true", "RedrivePolicy": redrivePolicy("dead.fifo", 199)}, deliveries, []string{"fifo-receives-are-not-attempts"}},
+		{"one receive", map[string]string{"RedrivePolicy": redrivePolicy("dead", 1)}, nil, []string{"single-receive"}},
+		{"no dead-letter queue", nil, nil, []string{"no-dead-letter-queue"}},
+		{"other type", map[string]string{"RedrivePolicy": redrivePolicy("dead.fifo", 20)}, nil, []string{"dead-letter-queue-type"}},
+	} {
+		d := described("q", test.queue)
+		d.Policy = test.policy
+		var got []string
+		for _, f := range operate.Queues([]operate.Described{d}, false)[0].Findings {
+			got = append(got, f.Code)
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s: findings (-want +got):\n%s", test.name, diff)
+		}
 	}
 }
 

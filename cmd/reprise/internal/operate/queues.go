@@ -25,6 +25,9 @@ type Described struct {
 	// Oldest is when the oldest message was sent. Zero: there is none, or it is not known, since
 	// SQS's API does not tell.
 	Oldest time.Time
+	// Policy is that of its consumers, with which the queue's settings are compared. Default: it is
+	// not known, and the findings are those that hold whatever the policy.
+	Policy *retry.Policy
 }
 
 // Queue is a queue as an operator sees it.
@@ -66,13 +69,20 @@ const (
 	CodeInFlight       = "in-flight-quota-near"
 )
 
+// ofQueues are the codes of the findings of package plan that hold whatever the policy. The others
+// compare the queue with a policy: without one they would report what nobody does.
+var ofQueues = []string{
+	plan.CodeSingleReceive, plan.CodeRetentionUnknown,
+	plan.CodeNoDeadLetterQueue, plan.CodeDeadLetterQueueType, plan.CodeDeadLetterQueueIsQueue, plan.CodeDeadLetterRetention,
+}
+
 // nearQuota is the number of messages in flight that is reported: four fifths of the quota.
 const nearQuota = plan.MaxInFlight / 5 * 4
 
-// Queues returns the queues by name. The findings are those of p on each queue, from warnings on,
-// and those about what is in them. complete reports that these are all queues of the account and
+// Queues returns the queues by name. The findings are those of the consumers' policy on each queue,
+// from warnings on, and those about what is in them. complete reports that these are all queues of the account and
 // region, so that a dead-letter queue that is not among them is missing.
-func Queues(described []Described, p retry.Policy, settings plan.Settings, complete bool) []Queue {
+func Queues(described []Described, complete bool) []Queue {
 	byARN := make(map[string]int)
 	plans := make([]plan.Queue, len(described))
 	queues := make([]Queue, len(described))
@@ -107,14 +117,14 @@ func Queues(described []Described, p retry.Policy, settings plan.Settings, compl
 		}
 	}
 	for i := range queues {
-		queues[i].diagnose(plans[i], p, settings, described[i].Problem == "")
+		queues[i].diagnose(plans[i], &described[i])
 	}
 	slices.SortFunc(queues, func(a, b Queue) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.URL, b.URL)) })
 	return queues
 }
 
 // diagnose adds the findings about the queue's messages, and those of the plan.
-func (q *Queue) diagnose(own plan.Queue, p retry.Policy, settings plan.Settings, known bool) {
+func (q *Queue) diagnose(own plan.Queue, d *Described) {
 	if waiting := q.Visible + q.InFlight + q.Delayed; waiting > 0 && len(q.DeadLettersOf) > 0 {
 		q.add(plan.Warning, CodeDeadLetters, fmt.Sprintf("it has %s.", plural.Of(waiting, "dead letter")), "find out why with reprise dead "+q.Name+", then redrive or delete them.")
 	}
@@ -123,9 +133,13 @@ func (q *Queue) diagnose(own plan.Queue, p retry.Policy, settings plan.Settings,
 			fmt.Sprintf("%d messages are in flight, and SQS permits a queue no more than %d: it then looks empty.", q.InFlight, plan.MaxInFlight),
 			"shorten the waits of the policy, or delete or move messages that cannot succeed.")
 	}
-	if known && len(q.DeadLettersOf) == 0 { // others consume it by a policy
-		for _, f := range plan.Check(p, own, settings) {
-			if f.Severity >= plan.Warning {
+	if d.Problem == "" && len(q.DeadLettersOf) == 0 { // others consume it by a policy
+		var p retry.Policy
+		if d.Policy != nil {
+			p = *d.Policy
+		}
+		for _, f := range plan.Check(p, own, plan.Settings{}) {
+			if f.Severity >= plan.Warning && (d.Policy != nil || slices.Contains(ofQueues, f.Code)) {
 				q.add(f.Severity, f.Code, f.Problem, f.Remedy)
 			}
 		}

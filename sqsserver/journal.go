@@ -49,6 +49,14 @@ type SpaceWatcher interface {
 	LowOnSpace() bool
 }
 
+// RoomChecker is implemented by a Journal that knows how full its disk is. Before [Open] converts
+// the records of an older format it calls CheckRoom with the bytes of keys and values that it will
+// write beside the old ones; an error, which says how much room is missing, is returned, and
+// nothing has changed.
+type RoomChecker interface {
+	CheckRoom(bytes int64) error
+}
+
 // BatchOp is the kind of a change in a Batch.
 type BatchOp byte
 
@@ -57,7 +65,7 @@ const (
 	BatchSet         BatchOp = iota + 1 // the key has this value from now on
 	BatchDelete                         // the key is gone
 	BatchDeleteRange                    // every key from key up to, but without, value is gone
-	BatchDeleteOnce                     // the key, which was set exactly once, is gone
+	BatchDeleteOnce                     // the key, which was set exactly once since it was last gone, is gone
 )
 
 // Batch is a list of changes for a Journal to apply at once. Its zero value is
@@ -76,9 +84,9 @@ func (b *Batch) Set(key, value []byte) { b.add(BatchSet, key, value) }
 // Delete removes key, which need not exist. It copies key.
 func (b *Batch) Delete(key []byte) { b.add(BatchDelete, key, nil) }
 
-// DeleteOnce removes key, which has been set exactly once, and is never set again:
-// a journal may then drop both changes when they meet, where after a Delete it has to
-// look for older values. It copies key.
+// DeleteOnce removes key, which has been set exactly once since it was last removed: a journal may
+// then drop both changes when they meet, where after a Delete it has to look for older values. Only
+// the conversion of older records sets such a key again. It copies key.
 func (b *Batch) DeleteOnce(key []byte) { b.add(BatchDeleteOnce, key, nil) }
 
 // DeleteRange removes every key from start up to, but without, end. It copies

@@ -19,6 +19,10 @@ import (
 // of such receives are those of the receives that come instead. The order among the visible
 // messages of a standard queue may change.
 //
+// A journal that the version before this one has written is converted first, which that version
+// cannot read any more. A crash meanwhile is no harm: the next Open goes on. If the journal is a
+// [RoomChecker], its disk must have room for the records once more.
+//
 // The error names the record of the journal that cannot be understood. No record is skipped
 // or guessed.
 func Open(journal Journal, config Config) (*Server, error) {
@@ -51,10 +55,6 @@ func Open(journal Journal, config Config) (*Server, error) {
 const (
 	defaultBodyCache = 128 << 20
 
-	// formatVersion is the version of the records as a whole: which kinds there are, and their
-	// keys.
-	formatVersion = 2
-
 	// skippedNumbers are left out at each start. Messages that were not yet on
 	// disk when the server crashed had numbers that the journal does not know, and
 	// some of them were received: no other message may answer to their receipt
@@ -64,7 +64,7 @@ const (
 
 // replay restores the queues and messages of the journal.
 func (s *Server) replay(journal Journal, w *journalWriter) error {
-	if err := checkFormat(journal); err != nil {
+	if err := upgrade(journal, s.config.Logger); err != nil {
 		return err
 	}
 	r := replayer{server: s, now: time.Now(), queues: make(map[uint64]*queue)}
@@ -101,23 +101,6 @@ func (s *Server) replay(journal Journal, w *journalWriter) error {
 	b.Set([]byte{versionKey}, []byte{formatVersion})
 	b.Set([]byte{sequenceKey}, appendSequence(nil, r.sequence))
 	return journal.Commit(&b, true)
-}
-
-// checkFormat checks that the records are of the format that this program reads.
-func checkFormat(journal Journal) error {
-	for version, err := range journal.Get([][]byte{{versionKey}}) {
-		switch {
-		case err == nil && len(version) == 1 && version[0] == formatVersion:
-			return nil
-		case err == nil:
-			return fmt.Errorf("its records have the format %v, this program reads format %d only: open it with the program that wrote it", version, formatVersion)
-		case !errors.Is(err, ErrNotInJournal):
-			return err
-		}
-	}
-	return journal.Scan(nil, func(key, _ []byte) error {
-		return fmt.Errorf("it has records, such as %q, but none that states their format: it is damaged, or of another program", key)
-	})
 }
 
 // replayer restores the records of a journal.

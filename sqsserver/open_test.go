@@ -270,7 +270,8 @@ func TestOpenRefusesWhatItDoesNotUnderstand(t *testing.T) {
 		want   string
 	}{
 		{"a newer format", func(j *memoryJournal) { j.data["v"] = "\x03" }, "format"},
-		{"an older format", func(j *memoryJournal) { j.data["v"] = "\x01" }, "reads format 2 only"},
+		{"a much older format", func(j *memoryJournal) { j.data["v"] = "\x00" }, "reads formats 1 and 2"},
+		{"a newer format, half converted", func(j *memoryJournal) { j.data["v"] = "\x03\x02" }, "have the format [3 2]"},
 		{"records without a format", func(j *memoryJournal) { delete(j.data, "v") }, "none that states their format"},
 		{"a newer queue", func(j *memoryJournal) { j.change('q', func(v string) string { return "\x03" + v[1:] }) }, "version is 3"},
 		{"half a queue", func(j *memoryJournal) { j.change('q', func(v string) string { return v[:len(v)/2] }) }, "ends early"},

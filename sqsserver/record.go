@@ -28,7 +28,8 @@ import (
 // the number of the message's send, and stays there when the message moves; only receives and
 // inspections read it.
 //
-// A value begins with a byte for the version of its encoding. Numbers are varints, texts
+// A value begins with a byte for the version of its encoding: this one, or the one before, which
+// [upgrade] rewrites. Numbers are varints, texts
 // have their length before them, and instants are nanoseconds of Unix time, 0 for none. A
 // decoder accepts exactly what the encoder writes, and never guesses.
 const (
@@ -41,8 +42,12 @@ const (
 	messageKey    = 'm'
 	bodyKey       = 'b'
 
-	recordVersion = 2
-	bodyKeySize   = 1 + 8
+	// recordVersion is the version that is written. The next version reads this one, and
+	// previousVersion no longer. The last change: content says whether its body is quoted.
+	recordVersion   = 2
+	previousVersion = recordVersion - 1
+
+	bodyKeySize = 1 + 8
 )
 
 // The flags of a message.
@@ -201,7 +206,10 @@ func decodeContent(value []byte) (*content, error) {
 		}
 		c.attributes = append(c.attributes, a)
 	}
-	c.body = body{quoted: r.flag(), text: r.text()}
+	if r.version >= 2 { // before, no body was quoted
+		c.body.quoted = r.flag()
+	}
+	c.body.text = r.text()
 	if err := r.end(); err != nil {
 		return nil, err
 	}

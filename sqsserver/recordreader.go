@@ -46,8 +46,9 @@ func timeOf(instant int64) time.Time {
 // record reads a value. After its first error it reads zeros, and end reports
 // that error.
 type record struct {
-	rest []byte
-	err  error
+	version byte
+	rest    []byte
+	err     error
 }
 
 var errShortRecord = errors.New("it ends early")
@@ -60,8 +61,9 @@ func newRecord(value []byte) *record {
 }
 
 func (r *record) begin() {
-	if version := r.byte(); r.err == nil && version != recordVersion {
-		r.fail(fmt.Errorf("its version is %d, this program reads version %d only: open it with the program that wrote it", version, recordVersion))
+	r.version = r.byte()
+	if r.err == nil && r.version != recordVersion && r.version != previousVersion {
+		r.fail(fmt.Errorf("its version is %d, this program reads versions %d and %d: open it with the program that wrote it", r.version, previousVersion, recordVersion))
 	}
 }
 

@@ -90,8 +90,9 @@ func checkQueue(server *sqsserver.Server, arn string) (CheckedQueue, error) {
 	}
 }
 
-// frozen is a journal that is only read. The server writes to its journal at the start and
-// when messages expire; frozen discards that.
+// frozen is a journal that is only read. The server writes to its journal at the start, also to
+// convert older records, and when messages expire; frozen discards that.
 type frozen struct{ *journal.Journal }
 
 func (frozen) Commit(*sqsserver.Batch, bool) error { return nil }
+func (frozen) CheckRoom(int64) error               { return nil }

@@ -13,8 +13,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Format is the version of the directory's format that this package reads and writes. The
-// contents of the records have a version of their own, which belongs to the server.
+// Format is the version of the directory's format that this package reads and writes: there has been
+// one. The next one must be read together with the one before, and testdata/formats keeps a directory
+// of each. The contents of the records have a version of their own, which belongs to the server.
 const Format = 1
 
 // The file with the format of a directory. It is written first in a new journal, last in a
@@ -120,7 +121,7 @@ func checkFormat(o Options) error {
 	}
 	if format != Format {
 		return fmt.Errorf("journal %s: %s names format %d, and this reprise knows format %d only: "+
-			"use the version of reprise that wrote it, or choose another directory with --data", o.Dir, formatFile, format, Format)
+			"use the version of reprise that wrote it, go on from a backup that this version or the one before it made, or choose another directory with --data", o.Dir, formatFile, format, Format)
 	}
 	if lacksMarker(names) {
 		return describe(o.Dir, fmt.Errorf("%w: there is no file %s*", errDamaged, manifestMarker))

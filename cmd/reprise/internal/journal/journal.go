@@ -105,6 +105,7 @@ type Journal struct {
 var (
 	_ sqsserver.Journal      = (*Journal)(nil)
 	_ sqsserver.SpaceWatcher = (*Journal)(nil)
+	_ sqsserver.RoomChecker  = (*Journal)(nil)
 )
 
 // Open opens the journal in o.Dir, or starts one there. It fails if another process has it open,

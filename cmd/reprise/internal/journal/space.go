@@ -92,3 +92,23 @@ func (s *space) stop() {
 	defer s.mu.Unlock()
 	s.ended = true
 }
+
+// CheckRoom returns an error unless the disk has room for so many bytes of keys and values, and
+// Options.MinFree besides. The files in which they are now go only once the others are on disk.
+func (j *Journal) CheckRoom(bytes int64) error {
+	usage, err := j.options.FS.GetDiskUsage(j.options.Dir)
+	switch {
+	case errors.Is(err, vfs.ErrUnsupported):
+		j.options.Logger.Warn("cannot tell how full the disk is", "dir", j.options.Dir, "error", err)
+		return nil
+	case err != nil:
+		return describe(j.options.Dir, err)
+	}
+	if need := uint64(bytes + max(j.options.MinFree, 0)); usage.AvailBytes < need { //nolint:gosec // G115: neither is negative
+		const mib = 1 << 20
+		return fmt.Errorf("the records of an older version are converted, for which %d MiB have to be free, with the %d MiB that stay so, and %d MiB are: "+
+			"free space, or use the version that wrote them; nothing has been changed",
+			(need+mib-1)/mib, max(j.options.MinFree, 0)/mib, usage.AvailBytes/mib)
+	}
+	return nil
+}

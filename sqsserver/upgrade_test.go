@@ -95,6 +95,15 @@ func TestUpgrade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		older, before := olderJournal(t)
 		upgraded(t, older, before)
+		for _, c := range older.commits {
+			removed := make(map[string]bool)
+			for _, change := range c {
+				if change.op == sqsserver.BatchSet && change.key[0] == 'b' && !removed[change.key] {
+					t.Errorf("body %q is set again without having been removed: a journal may bring the older one back", change.key)
+				}
+				removed[change.key] = change.op == sqsserver.BatchDeleteOnce
+			}
+		}
 		if n := len(older.commits); n < 5 {
 			t.Errorf("%d commits for 4 MB: they are not of a bounded size", n)
 		}

@@ -65,6 +65,16 @@ var actions = map[string]func(*call) error{
 	actionUntagQueue:                   withoutOutput((*Server).UntagQueue),
 }
 
+// onlyReads has the actions that change nothing.
+var onlyReads = map[string]bool{
+	actionGetQueueAttributes:         true,
+	actionGetQueueUrl:                true,
+	actionListDeadLetterSourceQueues: true,
+	actionListMessageMoveTasks:       true,
+	actionListQueueTags:              true,
+	actionListQueues:                 true,
+}
+
 // input and output are those of an action, in either protocol.
 type input interface {
 	jsonInput

@@ -266,6 +266,22 @@ func (g *PageGuard) judgeGet(r *http.Request) error {
 	return nil
 }
 
+// checkLink refuses a GET that a browser makes because a link was opened, in a chat or a document too, or because a page
+// shows an image: nobody may have meant what the address says. Requests of scripts and programs pass.
+func checkLink(r *http.Request) error {
+	_, fromBrowser := r.Header["Sec-Fetch-Site"]
+	if !fromBrowser || r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return nil
+	}
+	switch mode := r.Header["Sec-Fetch-Mode"]; {
+	case len(mode) == 1 && (mode[0] == "cors" || mode[0] == "same-origin"):
+		return nil
+	default:
+		return fmt.Errorf("a browser sent this GET for a link or an image (Sec-Fetch-Mode: %s), and it would change something: send it by POST, or from a program",
+			quoted(strings.Join(mode, ", ")))
+	}
+}
+
 // remedy returns how to permit an origin, "" if it is not one. The text is safe to paste
 // into a shell.
 func remedy(origin string) string {

@@ -45,5 +45,10 @@ func (c *call) findQuery(r *http.Request) (func(*call) error, error) {
 	case do == nil, path != "" && (c.action == actionCreateQueue || c.action == actionListQueues):
 		return nil, errUnknownAction(c.action)
 	}
+	if !onlyReads[c.action] {
+		if err := checkLink(r); err != nil {
+			return nil, errPageRefused(err)
+		}
+	}
 	return do, nil
 }

@@ -172,6 +172,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'") // for replies that are opened in a browser
 	if err := a.guard.check(r); err != nil {
+		h.Set("Connection", "close") // who is refused tries again on a connection of its own
 		writeError(w, err)
 		return
 	}

@@ -6,6 +6,7 @@ package admin_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -120,16 +121,16 @@ func TestAttackRedirectedToken(t *testing.T) {
 }
 
 // TestAttackStrangerSlowViewers: viewers that do not read hold up no consumer, and lose events, of
-// which they are told the number; more than 64 are refused.
+// which they are told the number; more than 32 of one client are refused, and more than 64 of all.
 func TestAttackStrangerSlowViewers(t *testing.T) {
 	events := new(admin.Events)
 	s := serve(t, func(cfg *admin.Config) { cfg.Events = events })
 	slow := s.stream("")
-	for range 63 {
+	for range 31 {
 		s.stream("?queue=other")
 	}
 	if status, _ := s.call("GET", admin.Path+"events", ""); status != 503 {
-		t.Errorf("a 65th stream: %d", status)
+		t.Errorf("a 33rd stream of one client: %d", status)
 	}
 	observer := events.Observer(queueURL + "orders")
 	var told atomic.Int64
@@ -160,6 +161,32 @@ func TestAttackStrangerSlowViewers(t *testing.T) {
 	}
 	if seen < 256 {
 		t.Errorf("%d events were seen, want at least those that fit", seen)
+	}
+}
+
+// TestAttackStrangerStreamsOfAll: one client has half of the streams at most, so that another one finds room.
+func TestAttackStrangerStreamsOfAll(t *testing.T) {
+	streams := admin.Streams{Most: 64, MostOfOne: 32}
+	clientOf := func(remote string) string { return admin.ClientOf(&http.Request{RemoteAddr: remote}) }
+	for i := range 40 {
+		if begun := streams.Begin(clientOf(fmt.Sprintf("[2001:db8::%d]:%d", i, i+1))); begun != (i < 32) {
+			t.Fatalf("stream %d of one network begins: %t", i+1, begun)
+		}
+	}
+	for i := range 40 {
+		if begun := streams.Begin(clientOf(fmt.Sprintf("10.0.0.1:%d", i+1))); begun != (i < 32) {
+			t.Fatalf("stream %d of another client begins: %t", i+1, begun)
+		}
+	}
+	if streams.Begin("a third") {
+		t.Error("there are more than 64")
+	}
+	streams.End(clientOf("10.0.0.1:9"))
+	if !streams.Begin(clientOf("10.0.0.1:10")) {
+		t.Error("the end of a stream makes no room")
+	}
+	if clientOf("[::ffff:10.0.0.1]:1") != clientOf("10.0.0.1:2") || clientOf("@") != "" {
+		t.Error("addresses of one client are told apart")
 	}
 }
 

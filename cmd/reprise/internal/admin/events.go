@@ -26,12 +26,14 @@ type Events struct {
 
 	mu      sync.Mutex
 	viewers map[*viewer]struct{}
+	streams Streams // of viewers
 	stopped bool
 	tallies map[string]*tally // by the queue's URL
 }
 
 // viewer is a stream. Events that do not fit into its queue are dropped and counted.
 type viewer struct {
+	client        string   // see ClientOf
 	queues, types []string // the only ones that it wants; empty: all
 	job           string   // the only one that it wants events about; empty: events about anything
 	events        chan event
@@ -46,9 +48,10 @@ type event struct {
 }
 
 const (
-	// maxViewers and maxUnread bound the memory of streams.
-	maxViewers = 64
-	maxUnread  = 256
+	// maxViewers and maxUnread bound the memory of streams; one client may have at most maxViewersOfOne of them.
+	maxViewers      = 64
+	maxViewersOfOne = 32
+	maxUnread       = 256
 )
 
 // The names of events.
@@ -202,11 +205,11 @@ func (e *Events) Stop(context.Context) error {
 func (e *Events) add(v *viewer) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.stopped || len(e.viewers) >= maxViewers {
-		return false
+	if e.viewers == nil && !e.stopped {
+		e.viewers, e.streams = make(map[*viewer]struct{}), Streams{Most: maxViewers, MostOfOne: maxViewersOfOne}
 	}
-	if e.viewers == nil {
-		e.viewers = make(map[*viewer]struct{})
+	if e.stopped || !e.streams.Begin(v.client) {
+		return false
 	}
 	e.viewers[v] = struct{}{}
 	e.watched.Store(int32(len(e.viewers))) //nolint:gosec // G115: at most maxViewers
@@ -216,7 +219,10 @@ func (e *Events) add(v *viewer) bool {
 func (e *Events) remove(v *viewer) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	delete(e.viewers, v)
+	if _, counted := e.viewers[v]; counted { // else Stop has ended all
+		delete(e.viewers, v)
+		e.streams.End(v.client)
+	}
 	e.watched.Store(int32(len(e.viewers))) //nolint:gosec // G115: at most maxViewers
 }
 
@@ -230,7 +236,7 @@ const (
 // watch streams events until the viewer goes or the process stops.
 func (a *API) watch(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
-	v := &viewer{queues: query["queue"], types: query["type"], events: make(chan event, maxUnread), stop: make(chan struct{})}
+	v := &viewer{client: ClientOf(r), queues: query["queue"], types: query["type"], events: make(chan event, maxUnread), stop: make(chan struct{})}
 	for _, name := range v.types {
 		if !slices.Contains(eventNames, name) {
 			return problem(http.StatusBadRequest, "bad-request", "type is %q: pass one of %q, or leave it out for all", name, eventNames)
@@ -251,7 +257,7 @@ func (a *API) begin(w http.ResponseWriter, v *viewer) (send func(string) error, 
 		return nil, err
 	}
 	if !a.cfg.Events.add(v) {
-		return nil, problem(http.StatusServiceUnavailable, "too-many", "there are %d streams already, or the process stops: try again later", maxViewers)
+		return nil, problem(http.StatusServiceUnavailable, "too-many", "there are %d streams already, or %d of this client, or the process stops: try again later", maxViewers, maxViewersOfOne)
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	return send, nil

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -17,8 +18,8 @@ func Routes() (all []string) {
 // Watch has viewers watch, who read at once, until stop is called.
 func Watch(e *Events, viewers int) (stop func()) {
 	ended := make(chan struct{})
-	for range viewers {
-		v := &viewer{events: make(chan event, maxUnread), stop: make(chan struct{})}
+	for i := range viewers {
+		v := &viewer{client: strconv.Itoa(i), events: make(chan event, maxUnread), stop: make(chan struct{})}
 		e.add(v)
 		go func() {
 			for {

@@ -25,7 +25,8 @@ import (
 //   - A request that changes something has to be JSON or a DELETE, which a page of another origin
 //     cannot send unasked, and is refused in read-only mode.
 type guard struct {
-	cfg *Config
+	cfg     *Config
+	guesses guesses
 
 	mu     sync.Mutex
 	logged time.Time // when a refusal was logged last
@@ -80,9 +81,15 @@ func (g *guard) checkClient(r *http.Request, signedIn bool) *Error {
 	switch {
 	case g.cfg.Token != "":
 		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-		if !signedIn && (!strings.EqualFold(scheme, "Bearer") || !g.isToken(token)) {
-			return problem(http.StatusUnauthorized, "unauthorized", "the admin API of this process asks for its token: send the header Authorization: Bearer TOKEN (commands: --admin-token)")
+		if signedIn || strings.EqualFold(scheme, "Bearer") && g.isToken(token) {
+			return nil
 		}
+		if token != "" {
+			if err := g.guesses.wrong(r.Context()); err != nil {
+				return err
+			}
+		}
+		return problem(http.StatusUnauthorized, "unauthorized", "the admin API of this process asks for its token: send the header Authorization: Bearer TOKEN (commands: --admin-token)")
 	case g.cfg.NeedsToken:
 		return problem(http.StatusForbidden, "forbidden", "the queues require signatures, which the admin API does not support: start the process with --admin-token")
 	default:

@@ -2,8 +2,6 @@ package admin
 
 import (
 	"bytes"
-	"crypto/hmac"
-	"crypto/sha256"
 	"io"
 	"net/http"
 )
@@ -23,22 +21,19 @@ func (a *API) Check(r *http.Request, signedIn bool) *Error {
 }
 
 // SignIn checks a token that a client shows once, to be known by a session from then on. The log gets a
-// line for each attempt.
-func (a *API) SignIn(r *http.Request, token string) error {
-	var err error
-	if !a.guard.isToken(token) {
-		err = problem(http.StatusUnauthorized, "unauthorized", "this is not the token of this process: it is in the place that --admin-token names")
+// line for each token that is right, and for wrong ones as often as they are answered in turn.
+func (a *API) SignIn(r *http.Request, token string) *Error {
+	if a.guard.isToken(token) {
+		a.audit(r, "sign-in", "", struct{}{}, nil)
+		return nil
 	}
+	if err := a.guard.guesses.wrong(r.Context()); err != nil {
+		a.guard.log(r, err)
+		return err
+	}
+	err := problem(http.StatusUnauthorized, "unauthorized", "this is not the token of this process: it is in the place that --admin-token names")
 	a.audit(r, "sign-in", "", struct{}{}, err)
 	return err
-}
-
-// SessionKey is a secret that changes with the token: sessions that are signed with it outlive a restart, but
-// not their token.
-func (a *API) SessionKey() []byte {
-	key := hmac.New(sha256.New, []byte(a.cfg.Token))
-	key.Write([]byte("sessions of the dashboard"))
-	return key.Sum(nil)
 }
 
 // Inside returns a client that calls the API from inside the process, for somebody whose requests have been

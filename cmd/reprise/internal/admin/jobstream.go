@@ -14,7 +14,7 @@ func (a *API) jobEvents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	v := &viewer{types: []string{EventJob}, job: now.ID, events: make(chan event, maxUnread), stop: make(chan struct{})}
+	v := &viewer{client: ClientOf(r), types: []string{EventJob}, job: now.ID, events: make(chan event, maxUnread), stop: make(chan struct{})}
 	send, err := a.begin(w, v)
 	if err != nil {
 		return err

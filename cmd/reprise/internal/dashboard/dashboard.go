@@ -47,13 +47,12 @@ type Dashboard struct {
 	templates map[string]*template.Template
 	mux       *http.ServeMux
 	samples   *sampler
-	logins    attempts
-	session   []byte        // the key of sessions
+	sessions  sessions
 	playing   chan struct{} // has room for one simulation
 
 	streams    sync.WaitGroup
 	mu         sync.Mutex
-	viewers    int
+	viewers    admin.Streams
 	renderings map[string]*rendering // of the streams, by what tells them apart
 	stopped    bool
 	stop       chan struct{}
@@ -62,7 +61,7 @@ type Dashboard struct {
 // New returns the dashboard.
 func New(cfg Config) *Dashboard {
 	served := slices.DeleteFunc(slices.Clone(pages), func(p page) bool { return p.only != nil && !p.only(&cfg) })
-	d := &Dashboard{cfg: cfg, pages: served, templates: parse(served), mux: http.NewServeMux(), session: cfg.API.SessionKey(), playing: make(chan struct{}, 1), renderings: make(map[string]*rendering), stop: make(chan struct{})}
+	d := &Dashboard{cfg: cfg, pages: served, templates: parse(served), mux: http.NewServeMux(), playing: make(chan struct{}, 1), renderings: make(map[string]*rendering), stop: make(chan struct{}), viewers: admin.Streams{Most: maxViewers, MostOfOne: maxViewersOfOne}}
 	d.samples = newSampler(cfg.API.Inside("dashboard"), cfg.Own)
 	for _, p := range served {
 		d.mux.Handle("GET "+p.path, d.page(p))
@@ -128,23 +127,25 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 const maxForm = 3<<20 + 64<<10
 
 // errStopping is the error of streams that begin when the process stops.
-var errStopping = errors.New("the process stops, or has too many viewers already: try again later")
+var errStopping = errors.New("the process stops, or has too many viewers already: close pages of the dashboard, or try again later")
 
-// maxViewers bounds the streams.
-const maxViewers = 256
+const (
+	// maxViewers bounds the streams, and maxViewersOfOne those of one session, or of one address without sessions.
+	maxViewers      = 256
+	maxViewersOfOne = 64
+)
 
-// begin counts a stream, which calls end when it ends.
-func (d *Dashboard) begin() (end func(), err error) {
+// begin counts a stream of a client, which calls end when it ends.
+func (d *Dashboard) begin(client string) (end func(), err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.stopped || d.viewers >= maxViewers {
+	if d.stopped || !d.viewers.Begin(client) {
 		return nil, errStopping
 	}
-	d.viewers++
 	d.streams.Add(1)
 	return func() {
 		d.mu.Lock()
-		d.viewers--
+		d.viewers.End(client)
 		d.mu.Unlock()
 		d.streams.Done()
 	}, nil

@@ -16,7 +16,11 @@ const quietFor = 15 * time.Second
 // stream sends the live part of a page, and again whenever it has changed, until the viewer goes, its session
 // ends, or the process stops.
 func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request, p page) {
-	end, err := d.begin()
+	client, over := admin.ClientOf(r), (chan struct{})(nil)
+	if session := d.sessionOf(r); session != nil {
+		client, over = session.id, session.over
+	}
+	end, err := d.begin(client)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
@@ -57,6 +61,8 @@ func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request, p page) {
 		case <-r.Context().Done():
 			return
 		case <-d.stop:
+			return
+		case <-over: // signed out
 			return
 		}
 		if d.cfg.API.Check(r, d.signedIn(r)) != nil { // the session has ended

@@ -82,6 +82,29 @@ func TestAttackForgedPointerOfAConsumer(t *testing.T) {
 	})
 }
 
+// TestAttackNeighbouringFolder: a prefix without a slash at its end permits neither to read nor to delete what is in a folder, or under a
+// name, that only begins with it. What libraries write behind the prefix, and what is in its folder, is a payload.
+func TestAttackNeighbouringFolder(t *testing.T) {
+	for key, permitted := range map[string]bool{
+		"orders-payroll/" + aUUID: false, "orders-payroll/august": false, "orders2/" + aUUID: false, "orders-" + aUUID: false, "ordersx" + aUUID: false,
+		"orders": false, "orders" + aUUID + "x": false, "orders" + aUUID: true, "orders/" + aUUID: true, "orders/2026/august": true,
+	} {
+		store := newStorage()
+		store.objects["payloads/"+key] = "secret"
+		p := newPayloads(t, store, func(c *s3payload.Config) { c.Prefix = "orders" })
+		var got *reprise.Message
+		m := pointing("payloads", key, len("secret"))
+		err := p.Fetch(keep(&got)).Handle(t.Context(), m)
+		if (err == nil) != permitted || permitted != (got != nil && got.Body == "secret") {
+			t.Errorf("%s is read: %v, %v; permitted: %t", key, got, err, permitted)
+		}
+		p.Remove(t.Context(), m)
+		if gone := len(store.keys()) == 0; gone != permitted {
+			t.Errorf("%s is removed: %t; permitted: %t", key, gone, permitted)
+		}
+	}
+}
+
 // TestAttackDeleteByGuess: in a bucket without a prefix for payloads, an object whose name can be
 // guessed is not deleted, and one with the name of a payload is. Under a prefix every object is a
 // payload, and is deleted.

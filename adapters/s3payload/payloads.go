@@ -40,8 +40,9 @@ type Client interface {
 type Location struct {
 	// Bucket is a bucket's name.
 	Bucket string
-	// Prefix is the exact beginning of the keys of its payloads: end it with a slash to mean a
-	// folder. Default: none; every key.
+	// Prefix is the beginning of the keys of its payloads: a folder, with or without a slash at its end. Without one also
+	// keys are meant that consist of it and a UUID, as libraries write them, such as orders-UUID below orders-; never those
+	// of a folder whose name only begins with it. Default: none; every key.
 	Prefix string
 }
 

@@ -115,9 +115,17 @@ func (c *Config) permit(p Pointer) error {
 	return nil
 }
 
-// has reports whether an object is at l.
+// has reports whether an object is at l. A prefix without a slash at its end is no beginning of another folder's name: below
+// orders is orders/x, not orders-payroll/x. Libraries write payloads right behind the prefix, under a UUID alone.
 func (l Location) has(p Pointer) bool {
-	return p.Bucket == l.Bucket && strings.HasPrefix(p.Key, l.Prefix)
+	rest, below := strings.CutPrefix(p.Key, l.Prefix)
+	switch {
+	case p.Bucket != l.Bucket || !below:
+		return false
+	case l.Prefix == "" || strings.HasSuffix(l.Prefix, "/") || strings.HasPrefix(rest, "/"):
+		return true
+	}
+	return len(rest) == uuidLength && endsInUUID(rest)
 }
 
 // climbs reports whether key, as a path, has a part "." or "..".

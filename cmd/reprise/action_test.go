@@ -50,7 +50,7 @@ func published(t *testing.T, version string) (url string) {
 
 // action runs the script of the action as a job's step does, and returns its exit code, its
 // output, and the files with the variables and outputs that it sets.
-func action(t *testing.T, releases, version, queues, flags, address string) (code int, output, variables, outputs string) {
+func action(t *testing.T, releases, version, queues, flags, address string, more ...string) (code int, output, variables, outputs string) {
 	t.Helper()
 	for _, tool := range []string{"bash", "curl", "tar"} {
 		installed(t, tool)
@@ -60,6 +60,7 @@ func action(t *testing.T, releases, version, queues, flags, address string) (cod
 	cmd.Env = environment("RUNNER_TEMP="+dir, "GITHUB_ENV="+dir+"/env", "GITHUB_OUTPUT="+dir+"/output", "GITHUB_PATH="+dir+"/path",
 		"REPRISE_ACTION_RELEASES="+releases, "REPRISE_ACTION_VERSION="+version, "REPRISE_ACTION_QUEUES="+queues,
 		"REPRISE_ACTION_FLAGS="+flags, "REPRISE_ACTION_ADDRESS="+address, "REPRISE_ACTION_REGION=us-east-1")
+	cmd.Env = append(cmd.Env, more...)
 	out, err := cmd.CombinedOutput()
 	t.Cleanup(func() { stopServer(t, filepath.Join(dir, "reprise.pid")) })
 	read := func(name string) string {
@@ -169,6 +170,34 @@ func TestActionRefuses(t *testing.T) {
 			}
 			if variables != "" {
 				t.Errorf("the following steps have %q, want nothing", variables)
+			}
+		})
+	}
+}
+
+// TestAttackActionInputs: the attacker has a workflow pass an input of theirs, such as a branch's name. It must name no variable or
+// output to the following steps, and give the runner no command.
+func TestAttackActionInputs(t *testing.T) {
+	t.Parallel()
+	releases := published(t, "v0.1.0")
+	const inject = "\nLD_PRELOAD=/tmp/evil.so\n::set-output name=x::y"
+	for _, test := range []struct{ name, version, address, region, want string }{
+		{"a region", "v0.1.0", freeAddress(t), "us-east-1" + inject, "The region is"},
+		{"a region of a carriage return", "v0.1.0", freeAddress(t), "us-east-1\rX=y", "The region is"},
+		{"no region", "v0.1.0", freeAddress(t), "", "The region is"},
+		{"an address", "v0.1.0", freeAddress(t) + inject, "us-east-1", "The address is"},
+		{"an address before a good one", "v0.1.0", "x" + inject + "\n" + freeAddress(t), "us-east-1", "The address is"},
+		{"an address with a path", "v0.1.0", "evil.example/" + freeAddress(t), "us-east-1", "The address is"},
+		{"a version", "v0.1.0" + inject, freeAddress(t), "us-east-1", "The version is"},
+		{"a version of another folder", "v0/../../x", freeAddress(t), "us-east-1", "The version is"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			code, output, variables, outputs := action(t, releases, test.version, "", "", test.address, "REPRISE_ACTION_REGION="+test.region)
+			if code != 1 || !strings.Contains(output, "::error title=Reprise::"+test.want) || strings.Contains(output, "\n::") || strings.Contains(output, "\r") {
+				t.Errorf("the action ends with %d:\n%s", code, output)
+			}
+			if variables+outputs != "" {
+				t.Errorf("the following steps have %q and %q", variables, outputs)
 			}
 		})
 	}

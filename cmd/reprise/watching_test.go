@@ -303,7 +303,7 @@ func TestProbes(t *testing.T) {
 	}
 	answers(endpoint+"/livez", 200, `{"live":true}`)
 	answers(endpoint+"/readyz", 200, `{"ready":true}`)
-	answers(endpoint+"/scale", 404, `{"error":"ask for one of the queues, as in /scale?queue=NAME: there are 2: orders, others"}`)
+	answers(endpoint+"/scale", 404, `{"error":"ask for one of this process's queues (2), as in /scale?queue=NAME: reprise queues lists them"}`)
 	if got := reprise(t, "", "send", "--endpoint", endpoint, "-q", "orders", "slow", "slow", "fails", "fails", "fails"); got.code != 0 {
 		t.Fatalf("send failed: %s", got.stderr)
 	}
@@ -316,11 +316,11 @@ func TestProbes(t *testing.T) {
 	// SQS counts all five as in flight. Three of them wait for a retry: they are nothing to do.
 	awaitTrue(t, "three messages in backoff and two in work", func() bool {
 		_, text := fetch(t, http.DefaultClient, admin+"/scale")
-		return strings.TrimSpace(text) == `{"queue":"orders","visible":0,"processing":2,"backoff":3}`
+		return strings.TrimSpace(text) == `{"visible":0,"processing":2,"backoff":3}`
 	})
 	checkKEDA(t, admin)
 	answers(admin+"/readyz", 200, `{"ready":true}`)
-	answers(admin+"/scale?queue=nobody", 404, `{"error":"ask for one of the queues, as in /scale?queue=NAME: there are 1: orders"}`)
+	answers(admin+"/scale?queue=nobody", 404, `{"error":"ask for one of this process's queues (1), as in /scale?queue=NAME: reprise queues lists them"}`)
 	server.stop()
 	awaitTrue(t, "run to be live but not ready", func() bool {
 		code, text := fetch(t, http.DefaultClient, admin+"/readyz")

@@ -3,16 +3,23 @@
 # tells the following steps its address. The server ends with the job.
 set -euo pipefail
 
+# fail ends the step. A line of its text that begins with :: would be a command to the runner.
 fail() {
-	echo "::error title=Reprise::$1"
+	local text=${1//'%'/%25}
+	text=${text//$'\r'/%0D}
+	echo "::error title=Reprise::${text//$'\n'/%0A}"
 	exit 1
 }
 
+# Inputs may come from whoever has opened a pull request. Each line of the files that name variables and outputs to the
+# following steps is one of them, so what is written there is of one line, and of these characters.
 version=$REPRISE_ACTION_VERSION
-case $version in
-v[0-9]*) ;;
-*) fail "The version is \"$version\": use the action at a tag, as in reprise-sqs/reprise@v0.1.0, or set version to one." ;;
-esac
+[[ $version =~ ^v[0-9][0-9A-Za-z.+-]*$ ]] ||
+	fail "The version is \"$version\": use the action at a tag, as in reprise-sqs/reprise@v0.1.0, or set version to one."
+[[ $REPRISE_ACTION_REGION =~ ^[a-z0-9-]{1,64}$ ]] ||
+	fail "The region is \"$REPRISE_ACTION_REGION\": use letters, digits and hyphens, as in eu-central-1."
+[[ $REPRISE_ACTION_ADDRESS =~ ^[][0-9A-Za-z.:-]+:[0-9]+$ ]] ||
+	fail "The address is \"$REPRISE_ACTION_ADDRESS\": name the host and port, as in 127.0.0.1:9324."
 case $(uname -s) in
 Linux) system=linux ;;
 Darwin) system=darwin ;;

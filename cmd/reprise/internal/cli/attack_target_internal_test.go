@@ -15,7 +15,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/choice"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/forward"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/lambda/emulator"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/lambda/template"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
@@ -43,6 +45,38 @@ func (p *page) Reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.text.Reset()
+}
+
+// TestAttackCommandForgesLog: what a command writes to its standard error, which is that of the log too, is marked on each line and
+// escaped, also where the standard error is a file or a pipe: logs are read on terminals, and by programs.
+func TestAttackCommandForgesLog(t *testing.T) {
+	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	a := &app{stderr: newStream(file)}
+	command, err := forward.NewExec(forward.ExecConfig{Queue: "q", Stderr: a.commandErrors(), Logger: slog.New(slog.DiscardHandler),
+		Command: `printf 'time=2026-01-01 level=INFO msg="all is well"\n\n\033[2J\r\ntime=x\rlevel=INFO' >&2; head -c 20000 /dev/zero | tr '\0' x >&2; printf '\nlast' >&2`})
+	if err != nil {
+		t.Skip(err)
+	}
+	if err := command.Handle(t.Context(), &reprise.Message{ID: "m"}); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	for _, line := range lines {
+		if !strings.HasPrefix(line, "command | ") || strings.ContainsAny(line, "\x1b\r") {
+			t.Errorf("a line of the log is %.100q", line)
+		}
+	}
+	if len(lines) < 7 || lines[0] != `command | time=2026-01-01 level=INFO msg="all is well"` || lines[2] != `command | \u001b[2J` || lines[len(lines)-1] != "command | last" {
+		t.Errorf("the log has %d lines: %.300q", len(lines), text)
+	}
 }
 
 // TestAttackFunctionLog: what a function writes is escaped, its lines are cut, and of a

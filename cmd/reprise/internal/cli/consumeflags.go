@@ -313,7 +313,7 @@ func (c *consumed) consumer(pool *reprise.Pool) daemon.Consume {
 // announce prints where messages go, and what happens to those that fail.
 func (c *consumed) announce(a *app, deadLetters string, policy retry.Policy) {
 	fmt.Fprintf(a.stdout, "dead letters  %s\n", deadLetters)
-	fmt.Fprintf(a.stdout, "deliver to    %s\n", c.Place())
+	fmt.Fprintf(a.stdout, "deliver to    %s\n", c.PublicPlace())
 	fmt.Fprintf(a.stdout, "retry         %s\n", delivery.PolicyText(policy))
 }
 

@@ -14,7 +14,7 @@ import (
 
 // stream is an output of the program. Text that is written to it is escaped, see
 // [terminal.Escape], even if it is not a terminal: a log file is shown on one in the end.
-// Only the output of --exec's commands goes to the file unchanged, if that is not a
+// Only the standard output of --exec's commands goes to the file unchanged, if that is not a
 // terminal.
 type stream struct {
 	io.Writer
@@ -23,7 +23,7 @@ type stream struct {
 
 func newStream(f *os.File) stream { return stream{terminal.Writer(f), f} }
 
-// commands returns the writer for the output of --exec's commands.
+// commands returns the writer for the standard output of --exec's commands.
 func (s stream) commands() io.Writer {
 	if terminal.Is(s.file) {
 		return s.Writer
@@ -40,13 +40,24 @@ func (a *app) say(level slog.Level, text string) {
 	fmt.Fprintf(a.stderr, "reprise: %s\n", text)
 }
 
-// commandErrors returns the writer for the standard error of --exec's commands: records
-// of the log, if that is JSON.
+// commandErrors returns the writer for the standard error of --exec's commands, which is that of the log, too: records
+// of it, if that is JSON, else marked lines.
 func (a *app) commandErrors() io.Writer {
 	if log := a.json.Load(); log != nil {
 		return jsonLines{log.Handler()}
 	}
-	return a.stderr.commands()
+	return markedLines{a.stderr}
+}
+
+// markedLines writes each line that a command writes behind a mark, so that it is not taken for one of the log. A piece of a
+// line that is too long becomes a line of its own.
+type markedLines struct{ to io.Writer }
+
+const commandMark = "command | "
+
+func (l markedLines) Write(p []byte) (int, error) {
+	_, err := io.WriteString(l.to, commandMark+strings.TrimRight(string(p), "\r\n")+"\n")
+	return len(p), err
 }
 
 // jsonLines logs each line that a command writes, whatever the log level.

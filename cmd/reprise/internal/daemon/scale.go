@@ -7,7 +7,6 @@ import (
 	"path"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -21,7 +20,8 @@ import (
 // processes are needed. SQS counts a message that waits for its retry as in flight; here it
 // does not count as work to do.
 type scale struct {
-	Queue string `json:"queue"`
+	// Queue is the one that the request names. Without a name the answer has none either: nobody signs the request.
+	Queue string `json:"queue,omitempty"`
 	// Visible messages can be received now, in the whole queue and its retry lane.
 	Visible int `json:"visible"`
 	// Processing are those that this process holds, and Backoff those that it has made wait for
@@ -94,7 +94,7 @@ func (w *Worker) serveScale(out http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	s := scale{Queue: name}
+	s := scale{Queue: r.URL.Query().Get("queue")}
 	for _, c := range all {
 		if path.Base(c.of.QueueURL) != name {
 			continue
@@ -137,7 +137,7 @@ func (d *Daemon) serveScale(out http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	s := scale{Queue: name, Visible: visible[name]}
+	s := scale{Queue: r.URL.Query().Get("queue"), Visible: visible[name]}
 	for _, c := range all {
 		if path.Base(c.of.QueueURL) != name {
 			continue
@@ -150,11 +150,8 @@ func (d *Daemon) serveScale(out http.ResponseWriter, r *http.Request) {
 	serveJSON(out, http.StatusOK, s)
 }
 
-// maxNames is how many queues an error names.
-const maxNames = 20
-
 // whichQueue returns the queue that is asked about: the only one, unless the request names it.
-// Otherwise it answers with an error.
+// Otherwise it answers with an error, which names no queue: nobody signs the request.
 func whichQueue(out http.ResponseWriter, r *http.Request, names []string) (name string, ok bool) {
 	name = r.URL.Query().Get("queue")
 	switch {
@@ -163,8 +160,7 @@ func whichQueue(out http.ResponseWriter, r *http.Request, names []string) (name 
 	case slices.Contains(names, name):
 		return name, true
 	}
-	listed := names[:min(len(names), maxNames)]
-	scaleError(out, http.StatusNotFound, fmt.Sprintf("ask for one of the queues, as in /scale?queue=NAME: there are %d: %s", len(names), strings.Join(listed, ", ")))
+	scaleError(out, http.StatusNotFound, fmt.Sprintf("ask for one of this process's queues (%d), as in /scale?queue=NAME: reprise queues lists them", len(names)))
 	return "", false
 }
 

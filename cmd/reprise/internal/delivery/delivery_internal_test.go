@@ -75,8 +75,9 @@ func TestCheck(t *testing.T) {
 // TestPublicPlace: those who look at a process see where messages go, and nothing that may be secret.
 func TestPublicPlace(t *testing.T) {
 	for name, test := range map[string]struct{ setting, value, want string }{
-		"a URL":                     {"url", "https://user:pa55@shop.example:8443/a%2Fb/work?token=pa55#pa55", "https://shop.example:8443/a%2Fb/work"},
-		"a plain URL":               {"url", "http://localhost/", "http://localhost/"},
+		"a URL":                     {"url", "https://user:pa55@shop.example:8443/hooks/pa55/a%2Fb?token=pa55#pa55", "https://shop.example:8443/…"},
+		"a URL with a query":        {"url", "https://shop.example?token=pa55", "https://shop.example/…"},
+		"a plain URL":               {"url", "http://localhost/", "http://localhost"},
 		"a program":                 {"exec", "/usr/local/bin/bill", "command /usr/local/bin/bill"},
 		"a program with arguments":  {"exec", "curl -H 'Authorization: pa55' http://x", "command curl …"},
 		"variables":                 {"worker", "KEY=pa55 B=2 python3 app.py", "command python3 …"},
@@ -103,8 +104,8 @@ func TestSharedSettings(t *testing.T) {
 	if err := s.Check("q"); err != nil {
 		t.Error(err)
 	}
-	if s.Place() != "true" {
-		t.Errorf("messages go to %s, want the command", s.Place())
+	if s.PublicPlace() != "command true" {
+		t.Errorf("messages go to %s, want the command", s.PublicPlace())
 	}
 	s.Override([]string{"retry-status"})
 	if err := s.Check("q"); err == nil {

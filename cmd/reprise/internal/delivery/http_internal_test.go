@@ -53,9 +53,9 @@ func TestBeanstalkSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Place() != "http://localhost:80/" || cfg.Concurrency != 5 || cfg.HandlerTimeout != 299*time.Second || cfg.Lease != 300*time.Second ||
+	if s.url != "http://localhost:80/" || cfg.Concurrency != 5 || cfg.HandlerTimeout != 299*time.Second || cfg.Lease != 300*time.Second ||
 		!cfg.Outage.Off || cfg.Retry.MaxAttempts >= 0 || cfg.Retry.MaxAge >= 0 || cfg.Retry.Backoff.Delay(1) != 2*time.Second || cfg.Retry.Backoff.Delay(9) != 2*time.Second {
-		t.Errorf("to %s with %+v", s.Place(), cfg)
+		t.Errorf("to %s with %+v", s.url, cfg)
 	}
 	for name, value := range beanstalk {
 		if err := settingsOf(t).flags.Set(name, value); err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/choice"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/forward"
 	"github.com/reprise-sqs/reprise/idempotency"
 )
 
@@ -88,11 +89,11 @@ func probe(text string) (func(ctx context.Context, key string) error, error) {
 		}
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), http.NoBody)
 		if err != nil {
-			return fmt.Errorf("probing the target: %w", err)
+			return fmt.Errorf("probing the target: %w", forward.WithoutURL(err))
 		}
 		resp, err := client.Do(req)
 		if err != nil {
-			return fmt.Errorf("probing the target: %w", err)
+			return fmt.Errorf("probing the target: %w", forward.WithoutURL(err))
 		}
 		defer resp.Body.Close()
 		_, _ = io.CopyN(io.Discard, resp.Body, maxProbeAnswer) // so that the connection can be used again

@@ -297,30 +297,25 @@ func (s *Settings) verdicts() (statuses, exits forward.Codes, err error) {
 	return statuses, exits, err
 }
 
-// Place returns the target for display, without a password.
-func (s *Settings) Place() string {
+// PublicPlace returns the target for those who look at the process, its output or its pages, without what may be secret: the user,
+// path, query and fragment of a URL, and the variables and arguments of a command.
+func (s *Settings) PublicPlace() string {
 	if u, err := url.Parse(s.url); err == nil && s.url != "" {
-		return u.Redacted()
+		at := (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
+		if strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
+			at += "/…"
+		}
+		return at
 	}
-	switch {
+	switch command := s.exec + s.worker; {
 	case s.lambda != "":
 		return "function " + s.lambda
 	case s.ToQueue != "":
 		return "queue " + s.ToQueue
-	}
-	return s.exec + s.worker
-}
-
-// PublicPlace returns the target for those who may look at the process, without what may be secret: the user, query and
-// fragment of a URL, and the variables and arguments of a command.
-func (s *Settings) PublicPlace() string {
-	if u, err := url.Parse(s.url); err == nil && s.url != "" {
-		return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath, Opaque: u.Opaque}).String()
-	}
-	if command := s.exec + s.worker; command != "" {
+	case command != "":
 		return programOf(command)
 	}
-	return s.Place()
+	return ""
 }
 
 // programOf returns the program of a shell's command, without its variables and arguments, if it is easily told.

@@ -141,7 +141,7 @@ func NewHTTP(cfg HTTPConfig) (*HTTP, error) {
 func (h *HTTP) Handle(ctx context.Context, m *reprise.Message) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.cfg.URL, strings.NewReader(m.Body))
 	if err != nil {
-		return fmt.Errorf("posting to the target: %w", err)
+		return fmt.Errorf("posting to the target: %w", WithoutURL(err))
 	}
 	h.setHeaders(req.Header, m)
 	if h.cfg.Trace != nil && !h.cfg.Beanstalk {
@@ -152,7 +152,7 @@ func (h *HTTP) Handle(ctx context.Context, m *reprise.Message) error {
 	}
 	resp, err := h.client.Do(req)
 	if err != nil {
-		return h.unreachable(ctx, fmt.Errorf("posting to the target: %w", err))
+		return h.unreachable(ctx, fmt.Errorf("posting to the target: %w", WithoutURL(err)))
 	}
 	defer resp.Body.Close()
 	head, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorText))
@@ -165,6 +165,15 @@ func (h *HTTP) Handle(ctx context.Context, m *reprise.Message) error {
 		return h.unreachable(ctx, fmt.Errorf("reading the target's answer: %w", err))
 	}
 	return h.judge(resp, head)
+}
+
+// WithoutURL returns an error of net/http without the request's URL: its path and query may have secrets, such as a webhook's,
+// and errors go to logs, stories and health, which others read.
+func WithoutURL(err error) error {
+	if failed, ok := errors.AsType[*url.Error](err); ok {
+		return failed.Err
+	}
+	return err
 }
 
 // unreachable returns the error of an attempt without a complete answer: no connection, an

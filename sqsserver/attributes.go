@@ -337,6 +337,9 @@ func (s *Server) SetQueueAttributes(ctx context.Context, in *SetQueueAttributesI
 	if len(in.Attributes) == 0 {
 		return errMissingParameter("Attributes")
 	}
+	if err := s.checkSpace(); err != nil {
+		return err
+	}
 	return s.change(ctx, r, func(now time.Time) error { return s.configure(now, r.queue, in.Attributes) })
 }
 

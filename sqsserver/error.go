@@ -386,7 +386,7 @@ func errStorage(err error) *Error {
 }
 
 func errLowOnSpace() *Error {
-	return &Error{codeServiceUnavailable, "The disk of the server's journal is almost full, so it takes no more messages. " +
+	return &Error{codeServiceUnavailable, "The disk of the server's journal is almost full, so it takes no more messages, queues, attributes and tags. " +
 		"Free space on it, or receive and delete messages."}
 }
 

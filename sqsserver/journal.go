@@ -42,8 +42,8 @@ type Journal interface {
 }
 
 // SpaceWatcher is implemented by a Journal that knows how full its disk is. While LowOnSpace
-// returns true, the server refuses requests that make the journal grow, and still receives
-// and deletes, which frees space. LowOnSpace is called for every send: it is quick, and safe
+// returns true, the server refuses requests that make the journal grow, sends and
+// changes of attributes, tags and permissions, and still receives and deletes, which frees space. LowOnSpace is called for each: it is quick, and safe
 // for concurrent use.
 type SpaceWatcher interface {
 	LowOnSpace() bool

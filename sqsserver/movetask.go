@@ -62,6 +62,9 @@ func (s *Server) StartMessageMoveTask(ctx context.Context, in *StartMessageMoveT
 	if n := in.MaxNumberOfMessagesPerSecond; n.Set && (n.Value < 1 || n.Value > maxMoveRate) {
 		return nil, errMoveRate(n.Value)
 	}
+	if err := s.checkSpace(); err != nil {
+		return nil, err
+	}
 	task, synced, err := s.startMove(from, in)
 	if err != nil {
 		return nil, err

@@ -63,6 +63,9 @@ func (s *Server) AddPermission(ctx context.Context, in *AddPermissionInput) erro
 	if err := checkPermission(in); err != nil {
 		return err
 	}
+	if err := s.checkSpace(); err != nil {
+		return err
+	}
 	added := policyStatement{Sid: in.Label, Effect: "Allow", Resource: r.queue.arn}
 	for _, account := range in.AWSAccountIds {
 		added.Principal.AWS = append(added.Principal.AWS, "arn:aws:iam::"+account+":root")

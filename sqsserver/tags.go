@@ -29,6 +29,9 @@ func (s *Server) TagQueue(ctx context.Context, in *TagQueueInput) error {
 	if len(in.Tags) > maxTags { // under the lock others would wait for the copy
 		return errTooManyTags(r.queue.name)
 	}
+	if err := s.checkSpace(); err != nil {
+		return err
+	}
 	return s.changeTags(ctx, r, func(tags map[string]string) { maps.Copy(tags, in.Tags) })
 }
 

@@ -66,7 +66,7 @@ func (n Note) String() string {
 // the schedule.
 func (r Report) Markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "## Retry plan\n\nPolicy: `%s`\n\n| queue | errors | warnings | ends, as expected |\n|---|---|---|---|\n", policyText(r.Policy))
+	fmt.Fprintf(&b, "## Retry plan\n\nPolicy: %s\n\n| queue | errors | warnings | ends, as expected |\n|---|---|---|---|\n", code(policyText(r.Policy)))
 	for _, review := range r.Reviews {
 		one := Report{Reviews: []Review{review}}
 		errs := one.Count(plan.Error)
@@ -97,14 +97,24 @@ func (r Report) Markdown() string {
 	return b.String()
 }
 
-// code and cell keep text of others from breaking a table.
+// code and cell keep text of others, such as names in templates, from being more than text: from breaking a table, and from
+// links, images, HTML, mentions and references in a comment that speaks in the name of the check.
+
+// code is text as code, in which Markdown means nothing.
 func code(text string) string {
 	if text == "" {
 		return ""
 	}
-	return "`" + strings.ReplaceAll(cell(text), "`", "'") + "`"
+	return "`" + strings.NewReplacer("`", "'", "|", "\\|", "\n", " ", "\r", " ").Replace(text) + "`"
 }
 
-func cell(text string) string {
-	return strings.NewReplacer("|", "\\|", "\n", " ", "\r", " ", "<", "&lt;").Replace(text)
-}
+// cell is text as text. No backslash keeps GitHub from linking mentions, references and addresses; an empty comment does.
+func cell(text string) string { return plainText.Replace(text) }
+
+var plainText = strings.NewReplacer(
+	"\\", "\\\\", "`", "\\`", "*", "\\*", "_", "\\_", "~", "\\~", "$", "\\$", "[", "\\[", "]", "\\]", "|", "\\|",
+	"&", "&amp;", "<", "&lt;", ">", "&gt;", "\n", " ", "\r", " ",
+	"@", "@"+nothing, "#", "#"+nothing, "://", ":"+nothing+"//", "www.", "www"+nothing+".",
+)
+
+const nothing = "<!-- -->"

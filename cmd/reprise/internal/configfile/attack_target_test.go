@@ -40,3 +40,16 @@ func TestAttackDeepConfig(t *testing.T) {
 		}
 	}
 }
+
+// TestAttackPoolName: a pool's name has no characters that would make what config show, logs and errors print something else than text.
+func TestAttackPoolName(t *testing.T) {
+	for name, refused := range map[string]bool{
+		`"shop"`: false, `"Zahlungen für heute"`: false,
+		`"a\x07b"`: true, `"a\nb"`: true, `"a\r"`: true, `"\e[2J"`: true, `"\u202egnp"`: true, `"\u2028"`: true, `"\0"`: true, `""`: true,
+	} {
+		at := file(t, "queues:\n  - name: q\npools:\n  "+name+": {concurrency: 3}\n")
+		if _, err := configfile.Read(at, keys); (err != nil) != refused || refused && !strings.Contains(err.Error(), "use printable ones") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -3,6 +3,8 @@ package configfile
 import (
 	"fmt"
 	"slices"
+	"strings"
+	"unicode"
 
 	"github.com/goccy/go-yaml/ast"
 
@@ -112,6 +114,9 @@ func (r reader) pools(c *Config, n ast.Node) (err error) {
 		var name string
 		if err := r.decode(key, &name); err != nil {
 			return err
+		}
+		if name == "" || strings.ContainsFunc(name, func(c rune) bool { return !unicode.IsPrint(c) }) {
+			return r.at(key).errorf("pool %q: the name is empty or has a control character: use printable ones", name)
 		}
 		var form poolForm
 		if err := r.decode(value, &form); err != nil {

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -197,6 +198,38 @@ func TestChart(t *testing.T) {
 				if strings.Index(dots[i], "o") < strings.Index(dots[i-1], "o") {
 					t.Errorf("%s: an attempt is expected before the one above it:\n%s", text, chart)
 				}
+			}
+		}
+	}
+}
+
+// TestAttackMarkdown: the attacker writes a template with names and places that are Markdown, in a change that a check comments on. The
+// comment has them as text: no link, image, HTML, mention, reference or table of theirs.
+func TestAttackMarkdown(t *testing.T) {
+	for _, hostile := range []string{
+		"![x](https://evil.example/pixel)", "[click](https://evil.example)", "<img src=x>", "https://evil.example", "www.evil.example", "@acme/security", "#1", "a|b|c",
+		"`x` @acme", "line\n## Approved\n", "line\r\n| a | b |", "\\[x](y)", "\\`x` @acme", "<!-- -->", "**bold** _it_ ~~no~~ $x$", "&#64;acme",
+	} {
+		r := example(t)
+		r.Reviews[0].Name = hostile
+		r.Reviews[0].Source = hostile
+		r.Reviews[0].Findings = []plan.Finding{{Severity: plan.Error, Code: hostile, Problem: "it is " + hostile, Remedy: "mend " + hostile}}
+		r.Notes = []review.Note{{File: hostile, Line: 1, Text: hostile}, {File: "x", Text: hostile}}
+		safe := r
+		text := r.Markdown()
+		safe = example(t)
+		safe.Reviews[0].Name, safe.Reviews[0].Source, safe.Reviews[0].Findings, safe.Notes = "x", "x", []plan.Finding{{Severity: plan.Error, Code: "x", Problem: "it is x", Remedy: "mend x"}}, []review.Note{{File: "x", Line: 1, Text: "x"}, {File: "x", Text: "x"}}
+		if got, want := strings.Count(text, "\n"), strings.Count(safe.Markdown(), "\n"); got != want {
+			t.Errorf("%q makes %d lines, want %d", hostile, got, want)
+		}
+		spans := regexp.MustCompile("(?m)(^|[^\\\\])`[^`\n]*`") // in which Markdown means nothing
+		rest := spans.ReplaceAllString(text, "$1CODE")
+		for _, bad := range []string{"](", "<img", "https://evil", "www.evil", "@acme", "#1", "## Approved", "a|b", "**bold", " _it", "~~no", "$x$", "&#64"} {
+			for at := strings.Index(rest, bad); at >= 0; at = -1 {
+				if at > 0 && rest[at-1] == '\\' {
+					continue
+				}
+				t.Errorf("%q: the comment has %q: %q", hostile, bad, rest[max(0, at-40):min(len(rest), at+40)])
 			}
 		}
 	}

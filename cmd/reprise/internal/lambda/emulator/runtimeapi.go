@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -273,5 +274,8 @@ func refuse(w http.ResponseWriter, status int, kind, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	// The process may have gone.
-	_, _ = fmt.Fprintf(w, `{"errorType":%q,"errorMessage":%q}`, kind, message)
+	_ = json.NewEncoder(w).Encode(struct {
+		Type    string `json:"errorType"`
+		Message string `json:"errorMessage"`
+	}{kind, message})
 }

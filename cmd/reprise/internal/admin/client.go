@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
@@ -209,23 +210,26 @@ const maxEvent = 1 << 20
 
 // open makes a request, and returns a reply whose status is 200.
 func (c *Client) open(ctx context.Context, method, path string, body any) (*http.Response, error) {
-	var sent io.Reader = http.NoBody
+	var text []byte
 	if body != nil {
-		text, err := json.Marshal(body)
-		if err != nil {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
 			return nil, err
 		}
-		sent = bytes.NewReader(text)
 	}
-	r, err := http.NewRequestWithContext(ctx, method, c.base+Path+path, sent)
+	r, err := http.NewRequestWithContext(ctx, method, c.base+Path+path, bytes.NewReader(text))
 	if err != nil {
 		return nil, err
 	}
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	if c.token != "" {
+	switch {
+	case c.token == "":
+	case r.URL.Scheme == "https": // the certificate has shown who listens, and the proxies before it may change the Host
 		r.Header.Set("Authorization", "Bearer "+c.token)
+	default:
+		sign(r, c.token, text, time.Now())
 	}
 	response, err := c.http.Do(r)
 	if err != nil {
@@ -238,13 +242,17 @@ func (c *Client) open(ctx context.Context, method, path string, body any) (*http
 		return response, nil
 	}
 	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxReply))
+	text, err = io.ReadAll(io.LimitReader(response.Body, maxReply))
 	failed := Error{status: response.StatusCode}
 	if err != nil || json.Unmarshal(text, &failed) != nil || failed.Text == "" {
 		return nil, fmt.Errorf("%s answers with status %s: %s: pass the address of a reprise process of this version with --admin", c.address, response.Status, terminal.Line(string(text), maxShown))
 	}
+	failed.Text, failed.Code = terminal.Line(failed.Text, maxProblem), terminal.Line(failed.Code, maxShown) // whoever listens there may have written it
 	return nil, &failed
 }
+
+// maxProblem bounds how many bytes of a process's error are shown.
+const maxProblem = 4 << 10
 
 // maxShown bounds how many bytes of a text of others are shown.
 const maxShown = 500

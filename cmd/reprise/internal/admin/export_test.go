@@ -38,3 +38,6 @@ func Watch(e *Events, viewers int) (stop func()) {
 func Remembered(e *Events) []TimelineEntry {
 	return e.timeline.read(TimelineQuery{Limit: maxEntries}).Entries
 }
+
+// Sign signs a request as commands do.
+var Sign = sign

@@ -27,6 +27,7 @@ import (
 type guard struct {
 	cfg     *Config
 	guesses guesses
+	signed  signed
 
 	mu     sync.Mutex
 	logged time.Time // when a refusal was logged last
@@ -83,6 +84,11 @@ func (g *guard) checkClient(r *http.Request, signedIn bool) *Error {
 		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 		if signedIn || strings.EqualFold(scheme, "Bearer") && g.isToken(token) {
 			return nil
+		}
+		if scheme == signedScheme {
+			if ok, refused := g.signed.check(r, g.cfg.Token, token, time.Now()); ok {
+				return refused
+			}
 		}
 		if token != "" {
 			if err := g.guesses.wrong(r.Context()); err != nil {

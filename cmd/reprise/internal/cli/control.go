@@ -253,14 +253,16 @@ func (a *app) act(f *controlFlags, queues []string, action string, how any) erro
 		switch action {
 		case "wake":
 			if done.Woken > 0 || len(done.NotWoken) == 0 && done.CopiesLeft == 0 {
-				fmt.Fprintf(a.stderr, "reprise: %s: %s\n", done.Consumer.Queue, wokenText(done.Woken))
+				fmt.Fprintf(a.stderr, "reprise: %s: %s\n", apiText(done.Consumer.Queue), wokenText(done.Woken))
 			}
 			if left := done.LeftText(); left != "" {
-				fmt.Fprintf(a.stderr, "reprise: %s: %s\n", done.Consumer.Queue, left)
+				fmt.Fprintf(a.stderr, "reprise: %s: %s\n", apiText(done.Consumer.Queue), left)
 			}
-			asleep = append(asleep, done.NotWoken...)
+			for _, id := range done.NotWoken {
+				asleep = append(asleep, apiText(id))
+			}
 		case "probe":
-			fmt.Fprintf(a.stderr, "reprise: %s: %s probing\n", done.Consumer.Queue, plural.Of(done.Probing, "breaker"))
+			fmt.Fprintf(a.stderr, "reprise: %s: %s probing\n", apiText(done.Consumer.Queue), plural.Of(done.Probing, "breaker"))
 		}
 		if after = append(after, done.Consumer); f.output.asJSON(a) {
 			if err := a.printJSON(&done); err != nil {

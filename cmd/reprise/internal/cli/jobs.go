@@ -144,7 +144,7 @@ func (a *app) printJobs(f *controlFlags, jobs []admin.Job) error {
 	a.printTable(t.WithoutEmpty())
 	for _, j := range jobs {
 		if j.Problem != "" {
-			fmt.Fprintf(a.stdout, "%s: %s\n", j.ID, apiText(j.Problem))
+			fmt.Fprintf(a.stdout, "%s: %s\n", apiText(j.ID), apiText(j.Problem))
 		}
 	}
 	return nil
@@ -192,7 +192,7 @@ func (a *app) startJob(f *jobFlags, aws awsFlags, selection *selectionFlags, req
 		return nil, j, err
 	}
 	id := j.ID
-	fmt.Fprintf(a.stderr, "reprise: %s began\n", id)
+	fmt.Fprintf(a.stderr, "reprise: %s began\n", apiText(id))
 	j, err = a.follow(ctx, client, j, words)
 	if ctx.Err() != nil {
 		return nil, j, unsettled(fmt.Errorf("%s goes on in the process: reprise jobs %s shows how far it is, reprise jobs cancel %s ends it", id, id, id))
@@ -239,13 +239,13 @@ func (a *app) printJob(j *admin.Job, words verbs) error {
 		a.printEdited(j.Edited, j.Example, j.DryRun)
 	}
 	for _, url := range slices.Sorted(maps.Keys(j.Sent)) {
-		fmt.Fprintf(a.stdout, "%d %s to %s\n", j.Sent[url], verb, url)
+		fmt.Fprintf(a.stdout, "%d %s to %s\n", j.Sent[url], verb, apiText(url))
 	}
 	for _, why := range slices.Sorted(maps.Keys(j.Left)) {
-		fmt.Fprintf(a.stdout, "%d left in %s: %ss that %s\n", j.Left[why], j.URL, words.noun, why)
+		fmt.Fprintf(a.stdout, "%d left in %s: %ss that %s\n", j.Left[why], apiText(j.URL), words.noun, apiText(why))
 	}
 	if len(j.Sent)+len(j.Left) == 0 {
-		fmt.Fprintf(a.stdout, "%d %s from %s\n", j.Done, verb, j.URL)
+		fmt.Fprintf(a.stdout, "%d %s from %s\n", j.Done, verb, apiText(j.URL))
 	}
 	return jobOutcome(j, words)
 }
@@ -254,7 +254,7 @@ func (a *app) printJob(j *admin.Job, words verbs) error {
 func jobOutcome(j *admin.Job, words verbs) error {
 	switch {
 	case j.State == admin.JobFailed:
-		return fmt.Errorf("%s failed: %s", j.ID, apiText(j.Problem))
+		return fmt.Errorf("%s failed: %s", apiText(j.ID), apiText(j.Problem))
 	case j.State == admin.JobCancelled:
 		return unsettled(fmt.Errorf("%s was cancelled: what is left is still in the queue; run it again to go on", j.ID))
 	case j.Failed > 0 && j.Problem != "":

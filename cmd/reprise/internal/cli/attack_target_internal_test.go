@@ -6,7 +6,10 @@ package cli
 import (
 	"bytes"
 	"errors"
+	"io"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +19,7 @@ import (
 	"time"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/choice"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/forward"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/lambda/emulator"
@@ -76,6 +80,31 @@ func TestAttackCommandForgesLog(t *testing.T) {
 	}
 	if len(lines) < 7 || lines[0] != `command | time=2026-01-01 level=INFO msg="all is well"` || lines[2] != `command | \u001b[2J` || lines[len(lines)-1] != "command | last" {
 		t.Errorf("the log has %d lines: %.300q", len(lines), text)
+	}
+}
+
+// TestAttackWakeOfAnImpostor: the attacker listens in place of a process. What wake and probe print of its answer is one line each.
+func TestAttackWakeOfAnImpostor(t *testing.T) {
+	impostor := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"woken":1,"copies_left":1,"not_woken":["x\nreprise: all is well"],"consumer":{"queue":"q\nreprise: all is well\u001b[2J","breakers":[]}}`)
+	}))
+	defer impostor.Close()
+	for _, action := range []string{"wake", "probe"} {
+		said, err := os.Create(filepath.Join(t.TempDir(), "said"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := &app{ctx: t.Context(), stdout: newStream(said), stderr: newStream(said)}
+		err = a.act(&controlFlags{address: impostor.URL}, []string{"q"}, action, admin.Keys{})
+		text, readErr := os.ReadFile(said.Name())
+		said.Close()
+		all := string(text)
+		if err != nil {
+			all += err.Error()
+		}
+		if readErr != nil || !strings.Contains(all, "all is well") || strings.Contains(all, "\nreprise: all is well") || strings.Contains(all, "\x1b") {
+			t.Errorf("%s prints %q", action, all)
+		}
 	}
 }
 

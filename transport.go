@@ -3,6 +3,7 @@ package reprise
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -53,9 +54,13 @@ const (
 // in 2 to 3 % of the calls on a fast network, sometimes before the reply is read: ten messages
 // are then in flight that no consumer has.
 //
+// Replies that SQS does not send are errors: 101 Switching Protocols, whose body no context
+// ends; bodies of more than 64 MiB; and, unless MaxResponseHeaderBytes is set, headers of more
+// than 64 KiB.
+//
 // Other HTTP settings of the client stay as they are: proxies, certificates, the SDK's
 // handling of redirects. If the client's HTTPClient is not the SDK's own, Tuned changes only
-// the request bodies, and not its connections. Use Tuned when a client is made, not as an
+// bodies and refuses 101, and leaves its connections alone. Use Tuned when a client is made, not as an
 // option of single calls: each of those would open a new connection.
 func Tuned(t Transport) func(*sqs.Options) {
 	if t.Connections <= 0 {
@@ -90,6 +95,9 @@ func (t Transport) apply(h *http.Transport) {
 	}
 	if h.ResponseHeaderTimeout == 0 {
 		h.ResponseHeaderTimeout = headerTimeout
+	}
+	if h.MaxResponseHeaderBytes == 0 {
+		h.MaxResponseHeaderBytes = maxReplyHeader
 	}
 	h.DisableCompression = true // SQS compresses nothing
 }
@@ -132,22 +140,36 @@ func (b bodyBuffer) Do(r *http.Request) (*http.Response, error) {
 	return b.client.Do(buffered)
 }
 
-// maxReply is more bytes than any reply of SQS has: ten messages of 1 MiB, with each character
-// escaped as six.
-const maxReply = 64 << 20
+const (
+	// maxReply is more bytes than any reply of SQS has: ten messages of 1 MiB, with each
+	// character escaped as six.
+	maxReply = 64 << 20
 
-// replyLimit is an HTTP client that limits replies to maxReply: an endless reply of some other
-// server would take all memory.
+	// maxReplyHeader is more bytes than the headers of any reply of SQS have, which are some
+	// hundred. net/http would hold 10 MiB for each connection.
+	maxReplyHeader = 64 << 10
+)
+
+// replyLimit is an HTTP client that refuses replies which are not from SQS: a body of more than
+// maxReply would take all memory, and that of 101 Switching Protocols is the bare connection,
+// of which no context ends a read.
 type replyLimit struct{ client sqs.HTTPClient }
 
 // Do sends r.
 func (l replyLimit) Do(r *http.Request) (*http.Response, error) {
 	reply, err := l.client.Do(r)
-	if err == nil && reply.Body != nil {
-		reply.Body = &limitedBody{reply.Body, maxReply}
+	if err != nil || reply.Body == nil {
+		return reply, err
 	}
-	return reply, err
+	if reply.StatusCode == http.StatusSwitchingProtocols {
+		_ = reply.Body.Close() // it is the connection
+		return nil, errSwitching
+	}
+	reply.Body = &limitedBody{reply.Body, maxReply}
+	return reply, nil
 }
+
+var errSwitching = errors.New("the reply was 101 Switching Protocols, so it is not from SQS: check the endpoint")
 
 // limitedBody is the body of a reply, of which left bytes may still be read.
 type limitedBody struct {

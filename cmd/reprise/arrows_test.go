@@ -6,10 +6,12 @@ import (
 	"go/parser"
 	"go/token"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -24,19 +26,20 @@ const arrows = `
 package                     | of this module                                          | library and adapters                    | requirements
 .                           | cli                                                     |                                         |
 internal/cli                | admin awsclient children choice configfile daemon       | root adapters/dynamostore plan retry    | aws cobra pebble x
-                            | dashboard delivery demo diskfault interrupt journal     | sqsserver                               |
-                            | operate plural queuebench redrive review                | simulate                                |
+                            | dashboard delivery demo diskfault httpclient interrupt  | sqsserver                               |
+                            | journal operate plural queuebench redrive review        | simulate                                |
                             | simreport telemetry terminal                            |                                         |
                             | lambda/emulator lambda/stack lambda/template            |                                         |
 internal/dashboard          | admin operate playground plural terminal                | plan sqsserver                          |
-internal/admin              | latency operate plural redrive telemetry terminal       | root plan retry sqsserver               | aws
+internal/admin              | httpclient latency operate plural redrive telemetry     | root plan retry sqsserver               | aws
+                            | terminal                                                |                                         |
 internal/release            | cli                                                     |                                         | cobra x
 internal/configfile         | daemon yamltext                                         | sqsserver                               | cobra yaml
-internal/delivery           | awstarget choice forward                                | root adapters/dynamostore               | aws cobra
+internal/delivery           | awstarget choice forward httpclient                     | root adapters/dynamostore               | aws cobra
                             |                                                         | adapters/s3payload idempotency retry    |
 internal/awstarget          |                                                         | root                                    | aws
-internal/daemon             | awsclient journal telemetry                             | root adapters/repriseotel sqsserver     | aws telemetry x
-internal/awsclient          |                                                         | root sqsserver                          | aws
+internal/daemon             | awsclient httpclient journal telemetry                  | root adapters/repriseotel sqsserver     | aws telemetry x
+internal/awsclient          | httpclient                                              | root sqsserver                          | aws
 internal/journal            |                                                         | sqsserver                               | pebble
 internal/diskfault          |                                                         |                                         | pebble
 internal/operate            | interrupt plural terminal                               | root plan repriselambda retry           | aws
@@ -48,7 +51,7 @@ internal/redrive            | interrupt terminal                                
 
 demo                        | demo interrupt                                          |                                         |
 internal/demo               | forward plural terminal                                 | root examples retry sqsserver           | aws
-internal/forward            | children terminal                                       | root                                    |
+internal/forward            | children httpclient terminal                            | root                                    |
 
 internal/lambda/stack       | lambda/build lambda/emulator lambda/mapping             | sqsserver                               |
                             | lambda/table lambda/template                            |                                         |
@@ -60,6 +63,7 @@ internal/lambda/template    | plural yamltext                                   
 
 internal/children           |                                                         |                                         | x
 internal/choice             |                                                         |                                         |
+internal/httpclient         |                                                         |                                         |
 internal/interrupt          |                                                         |                                         |
 internal/plural             |                                                         |                                         |
 internal/latency            |                                                         |                                         |
@@ -233,5 +237,36 @@ func TestLambdaStandsApart(t *testing.T) {
 	}
 	if apart == 0 {
 		t.Error("no file of the command line imports Lambda on this machine")
+	}
+}
+
+// TestAttackClientsAreMadeOnce: the rules about replies of others hold for each HTTP client of the program, since
+// one package makes them all. Clients of the AWS SDK are made by awsclient, or pass reprise.Tuned, which has the
+// same rules.
+func TestAttackClientsAreMadeOnce(t *testing.T) {
+	const owner = "internal/httpclient/httpclient.go"
+	permitted := map[string]string{
+		owner:                      "it makes them",
+		"internal/admin/inside.go": "it makes no connection",
+	}
+	makes := regexp.MustCompile(`\bhttp\.(Client\{|DefaultClient\b|Get\(|Head\(|Post\(|PostForm\()`)
+	err := filepath.WalkDir(".", func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		here := makes.FindString(string(text))
+		if _, may := permitted[filepath.ToSlash(file)]; here != "" && !may {
+			t.Errorf("%s makes an HTTP client itself, by %s: call httpclient.New or httpclient.Default", file, here)
+		} else if may && here == "" {
+			t.Errorf("%s makes no HTTP client any more: take it out of the list", file)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -33,7 +33,7 @@ func run(args []string) int {
 		fmt.Fprintf(os.Stderr, "demo: unknown argument %q: see --help\n", flags.Arg(0))
 		return 2
 	}
-	ctx, drain, release := interrupt.Notify(context.Background(), func() { fmt.Fprintln(os.Stderr, "\ndemo: "+interrupt.Text) })
+	ctx, drain, release := interrupt.Notify(context.Background(), interrupt.Config{Say: func() { fmt.Fprintln(os.Stderr, "\ndemo: "+interrupt.Text) }})
 	defer release()
 	err := demo.Show(ctx, drain, cfg, os.Stdout)
 	if err == nil {

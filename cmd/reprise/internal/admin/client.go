@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/httpclient"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
 )
@@ -50,9 +51,7 @@ func NewClient(address, token string) (*Client, error) {
 		return nil, fmt.Errorf("%q is not the address of a process: pass one like http://127.0.0.1:9325 or unix:/run/reprise/admin.sock", address)
 	}
 	c.base = strings.TrimRight(c.base, "/")
-	c.http = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
-		return http.ErrUseLastResponse // another server must not get the token
-	}}
+	c.http = httpclient.New(transport) // which follows no redirects: another server must not get the token
 	return c, nil
 }
 

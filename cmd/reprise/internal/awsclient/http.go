@@ -8,6 +8,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/httpclient"
 )
 
 // RedirectError is returned in place of following a redirect. SQS and Lambda send none, and
@@ -24,7 +26,7 @@ func (e *RedirectError) Error() string {
 // RetryableError tells the SDK not to send the request again.
 func (*RedirectError) RetryableError() bool { return false }
 
-// httpClient is an HTTP client that follows no redirects.
+// httpClient is an HTTP client whose redirects are errors.
 type httpClient struct {
 	client    *http.Client
 	transport *http.Transport // the client's
@@ -58,10 +60,7 @@ func patient(c httpClient) httpClient {
 }
 
 func over(transport *http.Transport) httpClient {
-	return httpClient{transport: transport, client: &http.Client{
-		Transport:     transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+	return httpClient{transport: transport, client: httpclient.New(transport)}
 }
 
 // Do sends r. A reply that redirects is a [*RedirectError].

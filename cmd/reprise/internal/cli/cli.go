@@ -58,18 +58,19 @@ The first Ctrl-C stops gracefully: running work is finished and settled.`
 type app struct {
 	stdin          *os.File
 	stdout, stderr stream
-	json           atomic.Pointer[slog.Logger] // the log if it is JSON, else nil
-	secrets        delivery.Secrets            // of the environment
-	once           delivery.Stores             // of work that is done
-	ctx            context.Context             // ends when everything must stop at once
-	drain          <-chan struct{}             // closed when it is time to stop gracefully
+	json           atomic.Pointer[slog.Logger]     // the log if it is JSON, else nil
+	secrets        delivery.Secrets                // of the environment
+	once           delivery.Stores                 // of work that is done
+	ctx            context.Context                 // ends when everything must stop at once
+	drain          <-chan struct{}                 // closed when it is time to stop gracefully
+	screen         atomic.Pointer[terminal.Screen] // that is open, else nil
 }
 
 // Run runs the program with the arguments after its name, and returns its exit
 // code.
 func Run(args []string, stdin, stdout, stderr *os.File) int {
 	a := &app{stdin: stdin, stdout: newStream(stdout), stderr: newStream(stderr)}
-	ctx, drain, release := interrupt.Notify(context.Background(), a.stopping)
+	ctx, drain, release := interrupt.Notify(context.Background(), interrupt.Config{Say: a.stopping, Last: a.lastAct})
 	defer release()
 	a.ctx, a.drain = ctx, drain
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/httpclient"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
 )
 
@@ -126,7 +127,10 @@ func askHealth(ctx context.Context, page string) (answer string, err error) {
 	if err != nil {
 		return "", err
 	}
-	resp, err := http.DefaultClient.Do(req)
+	client := httpclient.Default()
+	client.CheckRedirect = nil // the address may be that of a proxy; nothing secret is sent
+	defer client.CloseIdleConnections()
+	resp, err := client.Do(req)
 	if err != nil {
 		return "", fmt.Errorf("%w: is it running? reprise serve and up print their address when they start, run has --admin-addr", err)
 	}

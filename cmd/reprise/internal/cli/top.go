@@ -234,7 +234,11 @@ func (a *app) showTop(ctx context.Context, s sampler, now admin.Stats, names []s
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, screen.Close()) }()
+	a.screen.Store(screen)
+	defer func() {
+		a.screen.Store(nil)
+		err = errors.Join(err, screen.Close())
+	}()
 	rows, problem := admin.Rows(&now, nil), ""
 	next := time.NewTicker(s.each)
 	defer next.Stop()

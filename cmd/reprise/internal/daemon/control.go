@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/httpclient"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/journal"
 )
 
@@ -95,12 +96,12 @@ func Backup(ctx context.Context, dir, dest string) error {
 	if err != nil {
 		return err
 	}
-	client := http.Client{Transport: &http.Transport{
+	client := httpclient.New(&http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(dir, controlSocket))
 		},
-	}}
+	})
 	resp, err := client.Do(r)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):

@@ -13,6 +13,7 @@ import (
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/choice"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/forward"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/httpclient"
 	"github.com/reprise-sqs/reprise/idempotency"
 )
 
@@ -79,7 +80,7 @@ func probe(text string) (func(ctx context.Context, key string) error, error) {
 	if err != nil || (target.Scheme != "http" && target.Scheme != "https") || target.Hostname() == "" {
 		return nil, fmt.Errorf("%q is not a URL: pass one like http://localhost:8080/health", text)
 	}
-	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := httpclient.Default()
 	return func(ctx context.Context, key string) error {
 		at := *target
 		if key != "" {

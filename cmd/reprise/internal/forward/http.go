@@ -19,14 +19,15 @@ import (
 	"unicode"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/httpclient"
 )
 
 // HTTP posts each message to a URL. The answer decides what happens to the message:
 //
 //   - 2xx deletes it;
-//   - 401-407, 410, 411, 414, 415, 421, 426, 429, 5xx, a redirect, a connection that
-//     fails (TLS included) and a timeout are [Unavailable]: the target is down or
-//     misconfigured, and nothing is wrong with the message;
+//   - 101, 401-407, 410, 411, 414, 415, 421, 426, 429, 5xx, a redirect, a connection that
+//     fails (TLS included), a head of more than 64 KiB and a timeout are [Unavailable]: the
+//     target is down or misconfigured, and nothing is wrong with the message;
 //   - 408 and 425 are [Retry];
 //   - every other 4xx is [Permanent]: the same request would be refused again.
 //
@@ -122,19 +123,16 @@ func NewHTTP(cfg HTTPConfig) (*HTTP, error) {
 		cfg.UserAgent = beanstalkAgent
 	}
 	cfg.Connections = cmp.Or(cfg.Connections, 10)
-	return &HTTP{cfg: cfg, leftOut: leftOut{log: cfg.Logger, carrier: "HTTP header"}, client: &http.Client{
-		Transport: &http.Transport{
-			Proxy:               http.ProxyFromEnvironment,
-			DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
-			TLSHandshakeTimeout: dialTimeout,
-			TLSClientConfig:     cfg.TLS,
-			ForceAttemptHTTP2:   true,
-			MaxIdleConnsPerHost: cfg.Connections,
-			IdleConnTimeout:     maxIdleConnTime,
-			DisableCompression:  true, // the answer's body is only ever an error's text
-		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}, nil
+	return &HTTP{cfg: cfg, leftOut: leftOut{log: cfg.Logger, carrier: "HTTP header"}, client: httpclient.New(&http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		TLSHandshakeTimeout: dialTimeout,
+		TLSClientConfig:     cfg.TLS,
+		ForceAttemptHTTP2:   true,
+		MaxIdleConnsPerHost: cfg.Connections,
+		IdleConnTimeout:     maxIdleConnTime,
+		DisableCompression:  true, // the answer's body is only ever an error's text
+	})}, nil
 }
 
 // Handle posts m and judges the answer. The error is a [*StatusError] if the target answered.

@@ -30,9 +30,9 @@ internal/cli                | admin awsclient children choice configfile daemon 
                             | journal operate plural queuebench redrive review        | simulate                                |
                             | simreport telemetry terminal                            |                                         |
                             | lambda/emulator lambda/stack lambda/template            |                                         |
-internal/dashboard          | admin operate playground plural terminal                | plan sqsserver                          |
-internal/admin              | httpclient latency operate plural redrive telemetry     | root plan retry sqsserver               | aws
-                            | terminal                                                |                                         |
+internal/dashboard          | admin eventstream operate playground plural terminal    | plan sqsserver                          |
+internal/admin              | eventstream httpclient latency operate plural redrive   | root plan retry sqsserver               | aws
+                            | telemetry terminal                                      |                                         |
 internal/release            | cli                                                     |                                         | cobra x
 internal/configfile         | daemon yamltext                                         | sqsserver                               | cobra yaml
 internal/delivery           | awstarget choice forward httpclient                     | root adapters/dynamostore               | aws cobra
@@ -63,6 +63,7 @@ internal/lambda/template    | plural yamltext                                   
 
 internal/children           |                                                         |                                         | x
 internal/choice             |                                                         |                                         |
+internal/eventstream        |                                                         |                                         |
 internal/httpclient         |                                                         |                                         |
 internal/interrupt          |                                                         |                                         |
 internal/plural             |                                                         |                                         |

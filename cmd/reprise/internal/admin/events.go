@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/eventstream"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
 	"github.com/reprise-sqs/reprise/plan"
@@ -259,7 +260,7 @@ func (a *API) begin(w http.ResponseWriter, v *viewer) (send func(string) error, 
 	if !a.cfg.Events.add(v) {
 		return nil, problem(http.StatusServiceUnavailable, "too-many", "there are %d streams already, or %d of this client, or the process stops: try again later", maxViewers, maxViewersOfOne)
 	}
-	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Content-Type", eventstream.ContentType)
 	return send, nil
 }
 
@@ -287,7 +288,7 @@ func Stream(w http.ResponseWriter) (send func(string) error, err error) {
 // stream writes v's events, and how many it has lost, until the client goes or v is stopped.
 func (a *API) stream(ctx context.Context, v *viewer, send func(string) error) {
 	const reconnectIn = 2 * time.Second
-	err := send(fmt.Sprintf("retry: %d\n\n", reconnectIn.Milliseconds()))
+	err := send(eventstream.Retry(reconnectIn))
 	ping := time.NewTicker(pingEvery)
 	defer ping.Stop()
 	for err == nil {
@@ -295,7 +296,7 @@ func (a *API) stream(ctx context.Context, v *viewer, send func(string) error) {
 		case e := <-v.events:
 			err = send(v.lostText() + e.text())
 		case <-ping.C:
-			err = send(v.lostText() + ": still here\n\n")
+			err = send(v.lostText() + eventstream.Ping)
 		case <-v.stop:
 			return
 		case <-ctx.Done():
@@ -304,7 +305,7 @@ func (a *API) stream(ctx context.Context, v *viewer, send func(string) error) {
 	}
 }
 
-func (e event) text() string { return fmt.Sprintf("event: %s\ndata: %s\n\n", e.name, e.data) }
+func (e event) text() string { return eventstream.Event(e.name, string(e.data)) }
 
 // lostText is a LostEvent for v, or empty if v has lost nothing since the last one.
 func (v *viewer) lostText() string {
@@ -312,7 +313,7 @@ func (v *viewer) lostText() string {
 	if lost == 0 {
 		return ""
 	}
-	return fmt.Sprintf("event: %s\ndata: {\"events\":%d}\n\n", EventLost, lost)
+	return eventstream.Event(EventLost, fmt.Sprintf(`{"events":%d}`, lost))
 }
 
 // originOf is a message's first id, empty if it is the message's own.

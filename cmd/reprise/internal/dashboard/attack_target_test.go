@@ -3,7 +3,11 @@ package dashboard_test
 // Holds off: a target, whose errors an operator reads.
 
 import (
+	"bufio"
+	"context"
 	"errors"
+	"log/slog"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -42,5 +46,40 @@ func TestAttackTargetTimeline(t *testing.T) {
 				t.Errorf("%s has %q", path, raw)
 			}
 		}
+	}
+}
+
+// TestAttackLiveEvents: a CR in foreign text, here an outage key, neither ends an event of a live page nor begins
+// another, which would replace the page by what a producer or a target has chosen.
+func TestAttackLiveEvents(t *testing.T) {
+	var keyed *reprise.Consumer
+	var at string
+	s := serve(t, func(cfg *admin.Config) {
+		cfg.Consumers = func() []admin.Running { return []admin.Running{{URL: at, Consumer: keyed}} }
+	})
+	at = s.URL + account + "orders"
+	cfg := reprise.Config{Logger: slog.New(slog.DiscardHandler), Outage: reprise.Outage{Key: func(m *reprise.Message) string { return m.GroupID }}}
+	var err error
+	if keyed, err = reprise.New(s.client, at, reprise.HandlerFunc(func(context.Context, *reprise.Message) error { return nil }), cfg); err != nil {
+		t.Fatal(err)
+	}
+	if err := keyed.PauseKey("acme\r\rdata: Nothing needs attention\r\r"); err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), "GET", s.URL+"/?live=1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := s.http.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	event := ""
+	for lines := bufio.NewScanner(response.Body); lines.Scan() && lines.Text() != ""; { // to the end of the first event
+		event += lines.Text() + "\n"
+	}
+	if !strings.Contains(event, "acme") || strings.Contains(event, "\r") || !strings.Contains(event, "\ndata: data: Nothing") {
+		t.Errorf("the event does not have the key in its data, or has a CR:\n%q", event)
 	}
 }

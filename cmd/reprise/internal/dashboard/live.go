@@ -2,12 +2,11 @@ package dashboard
 
 import (
 	"bytes"
-	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/eventstream"
 )
 
 // quietFor is how long a stream may say nothing before it says that it is still there.
@@ -31,7 +30,7 @@ func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request, p page) {
 		d.failWith(w, r, err)
 		return
 	}
-	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Content-Type", eventstream.ContentType)
 	shared, leave := d.share(r)
 	defer leave()
 	tick := time.NewTicker(p.live)
@@ -49,7 +48,7 @@ func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request, p page) {
 		case !bytes.Equal(text, shown):
 			shown, message = text, event
 		case time.Since(said) >= quietFor:
-			message = ": still here\n\n"
+			message = eventstream.Ping
 		}
 		if message != "" {
 			if said = time.Now(); send(message) != nil {
@@ -79,15 +78,4 @@ func (d *Dashboard) liveText(r *http.Request, p page) ([]byte, error) {
 		return d.text("problem", "trouble", frame{Data: problem})
 	}
 	return d.text(p.template, "live", d.frame(r, p, "", data))
-}
-
-// eventOf is an event whose data is a text of many lines.
-func eventOf(text []byte) string {
-	var b strings.Builder
-	b.Grow(len(text) + len(text)/8)
-	for line := range bytes.Lines(text) {
-		fmt.Fprintf(&b, "data: %s\n", bytes.TrimRight(line, "\r\n"))
-	}
-	b.WriteByte('\n')
-	return b.String()
 }

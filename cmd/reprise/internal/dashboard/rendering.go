@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/eventstream"
 )
 
 // rendering is the live part of a page, which all who look at the same page with the same rights share: rendered for
@@ -51,7 +53,7 @@ func (shared *rendering) latest(d *Dashboard, r *http.Request, p page) (text []b
 			return nil, "", err
 		}
 		if !bytes.Equal(text, shared.text) {
-			shared.text, shared.event = text, eventOf(text)
+			shared.text, shared.event = text, eventstream.Event("", string(text))
 		}
 		if shared.at = now; r.Context().Err() != nil { // the text may say so; the next viewer renders again
 			shared.at = time.Time{}

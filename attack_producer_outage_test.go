@@ -2,6 +2,7 @@ package reprise_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -89,4 +90,30 @@ func TestAttackForgedOutageThatAsksToWait(t *testing.T) {
 			t.Errorf("%d runs before the time that the handler has set", n)
 		}
 	})
+}
+
+// TestAttackLongOutageKeys: a key of any length takes 256 bytes at most in what the consumer keeps and shows; two that
+// differ behind their first 256 bytes stay two, and both the whole key and the one that is shown name it.
+func TestAttackLongOutageKeys(t *testing.T) {
+	long := strings.Repeat("x", 900<<10)
+	keyed := reprise.Config{Outage: reprise.Outage{Key: func(m *reprise.Message) string { return m.GroupID }}}
+	c, err := reprise.New(client("http://127.0.0.1:1"), "http://127.0.0.1:1/1/orders", reprise.HandlerFunc(func(context.Context, *reprise.Message) error { return nil }), keyed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{long + "1", long + "2"} {
+		if err := c.PauseKey(key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	breakers := c.Status().Breakers
+	if len(breakers) != 2 || len(breakers[0].Key) > 256 || len(breakers[1].Key) > 256 {
+		t.Fatalf("%d keys are shown, the first with %d bytes", len(breakers), len(breakers[0].Key))
+	}
+	if err := errors.Join(c.ResumeKey(long+"1"), c.ResumeKey(breakers[0].Key), c.ResumeKey(breakers[1].Key)); err != nil {
+		t.Fatal(err)
+	}
+	if left := c.Status().Breakers; len(left) != 0 {
+		t.Errorf("%d keys are still paused", len(left))
+	}
 }

@@ -71,8 +71,10 @@ type Outage struct {
 	// Key returns the dependency of a message, for example a tenant or a host. Then each key
 	// has a breaker of its own, receiving goes on while one is open, and an outage of one
 	// key delays only its own messages. At most 1,000 keys whose messages fail are watched
-	// at once. It is called once for each message received. Default: nil; one breaker for
-	// the whole consumer.
+	// at once. It is called once for each message received. A key of more than 256 bytes is
+	// replaced by its beginning and a digest of all of it, of 256 bytes at most: that is the
+	// key of Probe, OutageEvent and BreakerStatus. PauseKey, ResumeKey, Wake and Probe of a
+	// Consumer accept either. Default: nil; one breaker for the whole consumer.
 	Key func(*Message) string
 
 	// Probe tests whether the dependency of a key is available again, or with the empty key

@@ -6,6 +6,7 @@ package middleware_test
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/base64"
 	"errors"
 	"io"
@@ -115,5 +116,24 @@ func TestAttackBadRatio(t *testing.T) {
 		if _, err := middleware.Decompress(middleware.DecompressConfig{MaxRatio: ratio}); err == nil || !strings.Contains(err.Error(), "DecompressConfig.MaxRatio is") {
 			t.Errorf("MaxRatio %d: %v", ratio, err)
 		}
+	}
+}
+
+// TestAttackLongRateLimitKeys: of a key of any length 256 bytes at most are kept and shown; two that differ behind
+// those have a limit each.
+func TestAttackLongRateLimitKeys(t *testing.T) {
+	limit, err := middleware.RateLimit(middleware.RateLimitConfig{Rate: 0.001, Patience: -1, Key: func(m *reprise.Message) string { return m.Body }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := limit(reprise.HandlerFunc(func(context.Context, *reprise.Message) error { return nil }))
+	long := strings.Repeat("x", 900<<10)
+	for _, key := range []string{long + "1", long + "2"} {
+		if err := h.Handle(t.Context(), &reprise.Message{Body: key}); err != nil {
+			t.Errorf("the first message of a key: %.300v", err)
+		}
+	}
+	if err := h.Handle(t.Context(), &reprise.Message{Body: long + "1"}); !errors.Is(err, middleware.ErrRateLimited) || len(err.Error()) > 500 {
+		t.Errorf("the second message of a key: %.300v", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/internal/shortkey"
 )
 
 // ErrRateLimited is the reason of a release: the key of the message has used up its runs for now.
@@ -25,8 +26,9 @@ type RateLimitConfig struct {
 	// Default: as many as Rate allows in a second, and at least 1.
 	Burst int
 
-	// Key returns the key whose limit a message counts against: for example a tenant or a host. It
-	// may be called concurrently. Default: nil; one limit for all messages.
+	// Key returns the key whose limit a message counts against: for example a tenant or a host. Of
+	// a key of more than 256 bytes only the beginning and a digest of all of it are kept. It may be
+	// called concurrently. Default: nil; one limit for all messages.
 	Key func(*reprise.Message) string
 
 	// Patience is how long a message may wait in its handler's place for its turn, instead of being
@@ -70,7 +72,7 @@ func RateLimit(cfg RateLimitConfig) (Middleware, error) {
 		return reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
 			key := ""
 			if cfg.Key != nil {
-				key = cfg.Key(m)
+				key = shortkey.Of(cfg.Key(m))
 			}
 			wait, turn := l.take(key, time.Now())
 			if !turn {

@@ -21,7 +21,7 @@ type Delivery struct {
 	Received              time.Time // on our clock
 	Receives              int       // SQS's count at this receive
 	Handle                *string   // the newest receipt handle
-	Key                   string    // of its breaker, as Config.Outage.Key returned it
+	Key                   string    // of its breaker, as Config.Outage.Key returned it; Took shortens it
 	PossibleAttempts      int       // how many attempts fit into the time since its first receive
 	History               *Past     // of the messages that it is a copy of; nil: it is no copy
 	Size                  int       // in bytes, as SQS counts it, without its history

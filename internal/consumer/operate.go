@@ -2,6 +2,8 @@ package consumer
 
 import (
 	"time"
+
+	"github.com/reprise-sqs/reprise/internal/shortkey"
 )
 
 const (
@@ -59,6 +61,7 @@ func (c *Machine) SetPaused(paused bool) {
 // SetKeyPaused pauses one key, so that no handler starts for its messages, or ends the
 // pause.
 func (c *Machine) SetKeyPaused(key string, paused bool) {
+	key = shortkey.Of(key)
 	g := c.gates.byKey[key]
 	if g == nil {
 		if !paused {

@@ -8,6 +8,7 @@ import (
 	"github.com/reprise-sqs/reprise/internal/alarms"
 	"github.com/reprise-sqs/reprise/internal/clocks"
 	"github.com/reprise-sqs/reprise/internal/lease"
+	"github.com/reprise-sqs/reprise/internal/shortkey"
 )
 
 // Poller makes one receive after the other, each for as many messages as there is room for.
@@ -144,6 +145,7 @@ func (c *Machine) Took(p *Poller, n int, batch []*Delivery, asked, answered time
 	granted := answered.Add(-c.late(asked, answered))
 	for _, d := range batch {
 		d.receives = d.Receives
+		d.Key = shortkey.Of(d.Key) // it may have a megabyte, and outlives its message
 		d.lease = lease.Received(asked, granted, c.Lease, spread(c.Lease/10, d.ID))
 		c.admit(d, now)
 		if d.state.waits() && !d.duplicate && d.lease.Over(now) {

@@ -7,6 +7,7 @@ import (
 	"github.com/reprise-sqs/reprise/internal/breaker"
 	"github.com/reprise-sqs/reprise/internal/clocks"
 	"github.com/reprise-sqs/reprise/internal/memory"
+	"github.com/reprise-sqs/reprise/internal/shortkey"
 	"github.com/reprise-sqs/reprise/retry"
 )
 
@@ -30,6 +31,7 @@ const (
 // Wake wakes the hidden messages of these keys, or of all keys if none is given, and makes their
 // breakers probe. It returns how many messages will be woken.
 func (c *Machine) Wake(keys ...string) int {
+	keys = shortened(keys)
 	c.Probe(keys...)
 	return c.wake(func(r *memory.Note) bool {
 		return isNamed(keys, r.Key) && c.isOpenFor(r)
@@ -66,6 +68,7 @@ func (c *Machine) isOpenFor(r *memory.Note) bool {
 // Probe makes the next probe of the open breakers of these keys, or of all if none is given, due
 // at once. It returns how many breakers will probe.
 func (c *Machine) Probe(keys ...string) (probing int) {
+	keys = shortened(keys)
 	for _, g := range c.gates.byKey {
 		if g.State() == breaker.Open && isNamed(keys, g.key) {
 			g.Breaker.ProbeNow()
@@ -74,6 +77,15 @@ func (c *Machine) Probe(keys ...string) (probing int) {
 		}
 	}
 	return probing
+}
+
+// shortened returns keys as those of messages are kept.
+func shortened(keys []string) []string {
+	short := make([]string, len(keys))
+	for i, key := range keys {
+		short[i] = shortkey.Of(key)
+	}
+	return short
 }
 
 // isNamed reports whether key is one of keys; if there are none, all keys are meant.

@@ -315,7 +315,7 @@ func (j *job) cancel() {
 	}
 }
 
-// exportPage is how many messages a page of an export has.
+// exportPage is how many messages a page of an export has at most; maxPage bounds it too.
 const exportPage = 500
 
 func (a *API) exported(r *http.Request) (page Exported, err error) {
@@ -332,7 +332,10 @@ func (a *API) exported(r *http.Request) (page Exported, err error) {
 		return page, err
 	}
 	from := min(after, len(j.exported))
-	to := min(from+exportPage, len(j.exported))
+	to := from
+	for bytes := 0; to < min(from+exportPage, len(j.exported)) && bytes < maxPage; to++ {
+		bytes += j.exported[to].Size()
+	}
 	page.Messages = append([]operate.Message{}, j.exported[from:to]...)
 	if to < len(j.exported) {
 		page.Next = strconv.Itoa(to)

@@ -206,7 +206,7 @@ func (a *API) count(j *job, m *operate.Message) (enough bool, err error) {
 	a.update(j, func(s *Job) {
 		s.Done++
 		if j.request.Action == JobExport && !j.request.DryRun {
-			if j.bytes += len(m.Body) + 1000; j.bytes > maxExport {
+			if j.bytes += m.Size(); j.bytes > maxExport {
 				err = fmt.Errorf("the export has more than %d bytes: narrow the selection, or use reprise dead export, which writes a file", maxExport)
 				return
 			}

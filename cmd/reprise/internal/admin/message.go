@@ -48,12 +48,15 @@ type Messages struct {
 }
 
 const (
-	defaultLimit, maxLimit = 100, 1000 // messages of a page
-	defaultBody, maxBodies = 1000, 16 << 20
+	defaultLimit, maxLimit = 100, 1000      // messages of a page
+	defaultBody, maxBodies = 1000, 16 << 20 // bytes of a body
+	// maxPage is how many bytes the messages of a page have before it ends, bodies, attributes and all. JSON
+	// makes six bytes of some characters; with those, too, a page is shorter than maxReply.
+	maxPage = 8 << 20
 	// scanned is how many messages one request looks at for those of a state.
 	scanned = 20_000
-	// pageSize is how many messages a look at all of a queue has in memory at a time.
-	pageSize = 500
+	// pageSize is how many messages a look at a queue has in memory at a time: they can have a megabyte each.
+	pageSize = 64
 	// lookTimeout bounds a look at all messages.
 	lookTimeout = 50 * time.Second
 )
@@ -123,7 +126,7 @@ func (a *API) messages(r *http.Request) (page Messages, err error) {
 			}
 			m.Body = beginning(m.Body, shown)
 			page.Messages = append(page.Messages, m)
-			if bytes += len(m.Body); len(page.Messages) == limit || bytes >= maxBodies {
+			if bytes += m.Size(); len(page.Messages) == limit || bytes >= maxPage {
 				page.Next = strconv.FormatUint(after, 10)
 				return page, nil
 			}
@@ -206,7 +209,7 @@ func number(query url.Values, name string, otherwise, most int) (int, error) {
 	return n, nil
 }
 
-// beginning is at most n bytes of text, of whole characters.
+// beginning is at most n bytes of text, of whole characters. It does not keep the rest in memory.
 func beginning(text string, n int) string {
 	if len(text) <= n {
 		return text
@@ -214,5 +217,5 @@ func beginning(text string, n int) string {
 	for n > 0 && !utf8.RuneStart(text[n]) {
 		n--
 	}
-	return text[:n]
+	return strings.Clone(text[:n])
 }

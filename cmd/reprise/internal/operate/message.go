@@ -37,7 +37,7 @@ type Message struct {
 	// Standing is why it waits, if that was asked for.
 	Standing *Standing `json:"standing,omitempty"`
 
-	raw types.Message
+	handle *string // of the receive that brought it, to delete it by; nil: it was not received
 }
 
 // Attribute is a message attribute. Binary ones have Binary in place of Value.
@@ -87,7 +87,7 @@ var notShown = []string{
 // Read returns a message that was received from the queue at url with all of its attributes.
 func Read(url string, m types.Message, keys []reprise.SigningKey) Message {
 	out := Message{
-		ID: aws.ToString(m.MessageId), Body: aws.ToString(m.Body), raw: m,
+		ID: aws.ToString(m.MessageId), Body: aws.ToString(m.Body), handle: m.ReceiptHandle,
 		Group: m.Attributes["MessageGroupId"], Deduplication: m.Attributes["MessageDeduplicationId"], TraceHeader: m.Attributes["AWSTraceHeader"],
 		Sent: milliseconds(m.Attributes["SentTimestamp"]), FirstReceived: milliseconds(m.Attributes["ApproximateFirstReceiveTimestamp"]),
 		Receives: number(m.Attributes["ApproximateReceiveCount"]),
@@ -131,6 +131,19 @@ func readDeath(url string, m types.Message, keys []reprise.SigningKey) *Death {
 		return &Death{Reason: reasonReceives, Source: moved, Trusted: true}
 	}
 	return nil
+}
+
+// Size is about how many bytes m takes, in memory and as JSON: everything in it that its sender chose, whose
+// texts can each have a megabyte, and a thousand for the rest.
+func (m *Message) Size() int {
+	n := 1000 + len(m.Body) + len(m.Group) + len(m.Deduplication) + len(m.TraceHeader)
+	for name, a := range m.Attributes {
+		n += len(name) + len(a.Type) + len(a.Value) + len(a.Binary)*4/3
+	}
+	if d := m.Death; d != nil {
+		n += len(d.Reason) + len(d.Error) + len(d.Source) + len(d.Origin) + len(d.Message)
+	}
+	return n
 }
 
 // AttributeNames are the names of m's attributes, sorted.

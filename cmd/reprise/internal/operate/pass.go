@@ -177,7 +177,7 @@ func (p Pass) delete(ctx context.Context, messages []Message) (left int) {
 	for attempt := 1; len(messages) > 0; attempt++ {
 		entries := make([]types.DeleteMessageBatchRequestEntry, len(messages))
 		for i, m := range messages {
-			entries[i] = types.DeleteMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: m.raw.ReceiptHandle}
+			entries[i] = types.DeleteMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: m.handle}
 		}
 		out, err := p.Client.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: &p.QueueURL, Entries: entries})
 		if err == nil {

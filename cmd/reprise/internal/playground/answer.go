@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/simreport"
 	"github.com/reprise-sqs/reprise/plan"
+	"github.com/reprise-sqs/reprise/retry"
 	"github.com/reprise-sqs/reprise/simulate"
 )
 
@@ -37,6 +39,9 @@ type Answer struct {
 const (
 	// drawn is how many messages the picture of retries has.
 	drawn = 2000
+	// maxAttempts is how many attempts all simulations of a form may run, as far as that can be told before: each
+	// takes some microseconds, and messages that wait for their next take some kilobytes.
+	maxAttempts = 400_000
 	// defaultLimit is how long the simulations of a form may take.
 	defaultLimit = 5 * time.Second
 )
@@ -97,6 +102,9 @@ func (a *Answer) simulate(ctx context.Context, f Form, of Settings) error {
 			return fmt.Errorf("the scenario cannot be simulated: %w", err)
 		}
 	}
+	if n := f.mostAttempts(of); n > maxAttempts {
+		return fmt.Errorf("up to %.0f attempts may have to be simulated, and a page simulates %d at most: ask for fewer messages, attempts or failures, or use the command, which has no such limit", n, maxAttempts)
+	}
 	limit := cmp.Or(of.Limit, defaultLimit)
 	limited, cancel := context.WithTimeoutCause(ctx, limit, errLong)
 	defer cancel()
@@ -118,6 +126,38 @@ func (a *Answer) simulate(ctx context.Context, f Form, of Settings) error {
 }
 
 var errLong = errors.New("the simulation took too long")
+
+// mostAttempts estimates how many attempts all simulations of the form run at most: its messages, times the
+// attempts of each.
+func (f Form) mostAttempts(of Settings) float64 {
+	each := f.attemptsOf(f.Policy, of, true)
+	if f.HasAgainst {
+		each += f.attemptsOf(f.Against, of, true)
+	}
+	if f.WithoutBreaker {
+		each += f.attemptsOf(f.Policy, of, false)
+	}
+	return (float64(f.Messages) + f.Rate*f.For.Seconds()) * each
+}
+
+// attemptsOf estimates how many attempts a message has of a policy.
+func (f Form) attemptsOf(p retry.Policy, of Settings, breaker bool) float64 {
+	all := simulate.NewForms(p, 1).Attempts // infinite: without a limit
+	schedule := plan.NewSchedule(p, of.Queue, plan.Settings{Lease: time.Minute, Rate: f.Rate, ByName: true}).Attempts
+	if len(schedule) < plan.MaxListed { // the age, or the queue, ends them before
+		all = min(all, float64(len(schedule)))
+	}
+	if f.Capacity > 0 { // an overloaded dependency may fail each attempt
+		return all
+	}
+	n := min(simulate.NewForms(p, f.Fails).Attempts, all)
+	if down := slices.IndexFunc(schedule, func(a plan.ScheduledAttempt) bool { return a.Since.Expected > f.Outage }); !breaker && down > 0 {
+		return max(n, float64(down)) // those that begin while the dependency is down
+	} else if !breaker {
+		return all
+	}
+	return n
+}
 
 // variants are the scenarios that a form compares, the first its own.
 func (f Form) variants(of Settings) []simreport.Variant {

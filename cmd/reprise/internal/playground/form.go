@@ -49,6 +49,9 @@ type Form struct {
 // than a second or two of a processor that also consumes queues. The command has no such limit.
 const MaxMessages = 50_000
 
+// maxOfPolicy is how many attempts a policy may have: the answer looks at each.
+const maxOfPolicy = 100_000
+
 // Problem is a field that cannot be used, with the reason and the remedy.
 type Problem struct{ Field, Text string }
 
@@ -180,6 +183,10 @@ func (r *reader) policy(name, text string, p *retry.Policy) bool {
 	}
 	if err := read.UnmarshalText([]byte(text)); err != nil {
 		r.problem(name, "%v", err)
+		return false
+	}
+	if read.MaxAttempts > maxOfPolicy {
+		r.problem(name, "it has %d attempts: a page answers for up to %d, or for attempts=unlimited", read.MaxAttempts, maxOfPolicy)
 		return false
 	}
 	*p = read

@@ -3,14 +3,15 @@ package reprise
 import (
 	"context"
 	"runtime/debug"
+
+	"github.com/reprise-sqs/reprise/internal/consumer"
 )
 
 // afterDelete runs Config.AfterDelete for the deleted messages that wait for it, until none
 // is left.
 func (c *Consumer) afterDelete() {
 	defer func() { // even if the user's code ends this goroutine
-		c.enter().AfterDeleteEnded()
-		c.leave()
+		c.enter(func(m *consumer.Machine) { m.AfterDeleteEnded() })
 	}()
 	for m := c.nextDeleted(); m != nil; m = c.nextDeleted() {
 		c.runAfterDelete(m)
@@ -20,8 +21,9 @@ func (c *Consumer) afterDelete() {
 // nextDeleted returns a copy of the next message: the observer may have kept the one that it
 // was given.
 func (c *Consumer) nextDeleted() *Message {
-	deleted, ok := c.enter().NextDeleted()
-	c.leave()
+	var deleted consumer.Subject
+	var ok bool
+	c.enter(func(m *consumer.Machine) { deleted, ok = m.NextDeleted() })
 	if !ok {
 		return nil
 	}

@@ -52,13 +52,17 @@ func (c *Consumer) workBatches() {
 
 // takeBatch takes the next batch to run; nil if none is due. It starts another worker for the
 // batch behind it.
-func (c *Consumer) takeBatch() *batch {
-	m := c.enter()
-	defer c.leave()
-	ends := m.TakeBatch()
-	if ends == nil {
-		return nil
-	}
+func (c *Consumer) takeBatch() (b *batch) {
+	c.enter(func(m *consumer.Machine) {
+		if ends := m.TakeBatch(); ends != nil {
+			b = c.batchOf(ends)
+		}
+	})
+	return b
+}
+
+// batchOf makes the batch of the messages that the machine has given out. The caller holds the lock.
+func (c *Consumer) batchOf(ends []consumer.End) *batch {
 	b := &batch{ends: ends, shown: make([]*Message, len(ends)), ctx: new(batchContext), started: time.Now()}
 	for i := range ends {
 		d := taken(ends[i].Delivery)
@@ -118,8 +122,11 @@ func (b *batch) fail(err error) {
 // endBatch judges the attempts of b, settles its messages and reports the attempts. Each
 // step is done even if the user's code ends this goroutine in the step before.
 func (c *Consumer) endBatch(b *batch) {
-	defer c.tellBatch(b)
-	defer c.settleBatch(b)
+	defer func() {
+		if c.settleBatch(b) {
+			c.tellBatch(b)
+		}
+	}()
 	each(len(b.ends), func(i int) {
 		e := &b.ends[i]
 		e.Opinion = c.opinionOf(ofMachine(e.Delivery), b.run(i).err, b.ended)
@@ -127,25 +134,24 @@ func (c *Consumer) endBatch(b *batch) {
 	})
 }
 
-// settleBatch begins the settlement of b's messages.
-func (c *Consumer) settleBatch(b *batch) {
+// settleBatch begins the settlement of b's messages. It reports whether the machine has decided it.
+func (c *Consumer) settleBatch(b *batch) (decided bool) {
 	for i := range b.ends {
 		e := &b.ends[i]
 		if e.Trail = b.run(i).trail; e.Escaped { // the user's code has ended each goroutine that judged it
 			e.Opinion.Err = errGoexit
 		}
 	}
-	c.enter().EndedBatch(b.ends, b.ended.Sub(b.started), time.Now())
-	c.leave()
+	decided = c.enter(func(m *consumer.Machine) { m.EndedBatch(b.ends, b.ended.Sub(b.started), time.Now()) })
 	b.ctx.end(context.Canceled) // after judging by its cause
 	b.ctx.forget()
+	return decided
 }
 
 // tellBatch reports the attempts of b.
 func (c *Consumer) tellBatch(b *batch) {
 	if b.panicked {
-		c.lock().Panicked()
-		c.unlock()
+		c.look(func(m *consumer.Machine) { m.Panicked() })
 	}
 	each(len(b.ends), func(i int) {
 		e := &b.ends[i]

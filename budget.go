@@ -40,14 +40,14 @@ func (c *Consumer) readInFlight() {
 	ctx, cancel := context.WithTimeout(c.settleCtx, budgetTimeout)
 	defer cancel()
 	attributes, err := c.attributes(ctx, c.queue.url, countAttributes...)
-	m := c.lock()
-	defer c.unlock()
-	switch {
-	case err == nil:
-		counted(m, attributes)
-	case denied(err):
-		m.CountDenied(err)
-	}
+	c.look(func(m *consumer.Machine) {
+		switch {
+		case err == nil:
+			counted(m, attributes)
+		case denied(err):
+			m.CountDenied(err)
+		}
+	})
 }
 
 // counted gives m the queue's counts, if attributes has them.

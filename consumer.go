@@ -68,9 +68,11 @@ type Consumer struct {
 
 	started atomic.Bool
 
-	mu         *sync.Mutex                 // its pool's, if it has one
-	guarded    *consumer.Machine           // by mu: enter and lock hand it out
+	mu         *machineLock                // its pool's, if it has one
+	guarded    *consumer.Machine           // by mu: enter and look hand it out
 	report     Report                      // by mu
+	closed     bool                        // by mu: report is set
+	working    atomic.Int64                // workers, which run handlers
 	deadLetter queueURL                    // by mu: zero if there is none, or it is not known
 	ringsAt    time.Time                   // by mu: when the timer of arm fires; zero: it is not set
 	callers    goroutines[consumer.Effect] // by mu: for all effects but handlers
@@ -84,7 +86,9 @@ type Consumer struct {
 // Config.RetryLane it consumes that queue too, and both drain side by side.
 //
 // Errors of SQS do not end Run: they are logged and shown by [Consumer.Status], and the
-// requests are retried.
+// requests are retried. A bug in this package does, if it panics: Run cancels the handlers' contexts
+// with the cause ErrStopping, logs the stack, and returns an error without settling anything more.
+// The messages come again when their leases end. All consumers of a pool end then.
 func (c *Consumer) Run(ctx context.Context) error {
 	switch {
 	case c.retryLaneOf != nil:
@@ -119,15 +123,18 @@ func (c *Consumer) consume(ctx context.Context) error {
 	c.makeContexts(ctx)
 
 	learned := c.learn(ctx)
-	m := c.enter()
-	m.Start(ctx.Err() != nil)
-	if !learned {
-		m.LearnLater()
-	}
-	c.leave()
+	c.enter(func(m *consumer.Machine) {
+		m.Start(ctx.Err() != nil)
+		if !learned {
+			m.LearnLater()
+		}
+	})
 
 	c.log.Info("consuming", "concurrency", c.cfg.Concurrency)
-	<-ctx.Done()
+	select {
+	case <-ctx.Done():
+	case <-c.mu.broken:
+	}
 	return c.drain()
 }
 
@@ -141,15 +148,18 @@ func (c *Consumer) makeContexts(ctx context.Context) {
 
 // Status returns what the consumer is doing. It may be called at any time from any
 // goroutine.
-func (c *Consumer) Status() Status {
-	m := c.lock()
-	defer c.unlock()
-	return statusOf(m.Status(m.Now()), c.client.counts())
+func (c *Consumer) Status() (s Status) {
+	if !c.look(func(m *consumer.Machine) { s = statusOf(m.Status(m.Now()), c.client.counts()) }) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		s = c.brokenStatus()
+	}
+	return s
 }
 
 // Report returns a report on what happened to all messages. It is zero until Run has returned.
 func (c *Consumer) Report() Report {
-	c.lock()
-	defer c.unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	return c.report
 }

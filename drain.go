@@ -2,6 +2,8 @@ package reprise
 
 import (
 	"time"
+
+	"github.com/reprise-sqs/reprise/internal/consumer"
 )
 
 // stopGrace is the last part of the stop budget: for handlers to return when their contexts
@@ -22,7 +24,9 @@ const pollPatience = 100 * time.Millisecond
 func (c *Consumer) drain() error {
 	began := time.Now()
 	budget, soft := c.cfg.StopBudget, c.softBudget()
-	c.beginStop()
+	if !c.beginStop() {
+		return c.stopBroken(began)
+	}
 
 	patience, softTimer, hardTimer := time.NewTimer(min(pollPatience, soft)), time.NewTimer(soft), time.NewTimer(budget)
 	defer patience.Stop()
@@ -32,6 +36,8 @@ func (c *Consumer) drain() error {
 	for inTime := true; inTime && !c.idle(); {
 		select {
 		case <-c.emptied:
+		case <-c.mu.broken:
+			return c.stopBroken(began)
 		case <-patience.C:
 			c.cancelOrAwaitPolls(soft)
 		case <-softTimer.C:
@@ -40,20 +46,28 @@ func (c *Consumer) drain() error {
 			inTime = false
 		}
 	}
-	report := c.close(stranded, began)
-	leftOut := c.lock().DeadLettersLeftOut()
-	c.unlock()
+	report, closed := c.close(stranded, began)
+	if !closed {
+		return c.stopBroken(began)
+	}
+	leftOut := 0
+	c.look(func(m *consumer.Machine) { leftOut = m.DeadLettersLeftOut() })
 	if leftOut > 0 {
 		c.logLeftOut(leftOut)
 	}
-	c.log.Info("stopped", "report", report.String())
-	if f := c.cfg.Observer.Stopped; f != nil {
-		c.tell(func() { f(report) })
-	}
+	c.tellStopped(report)
 	if !report.Drained() {
 		return ErrDrainTimeout
 	}
 	return nil
+}
+
+// tellStopped tells the log and the observer of the end.
+func (c *Consumer) tellStopped(report Report) {
+	c.log.Info("stopped", "report", report.String())
+	if f := c.cfg.Observer.Stopped; f != nil {
+		c.tell(func() { f(report) })
+	}
 }
 
 // softBudget returns how long handlers and receives may continue after a stop has begun.
@@ -61,20 +75,24 @@ func (c *Consumer) softBudget() time.Duration {
 	return c.cfg.StopBudget - min(stopGrace, c.cfg.StopBudget/4)
 }
 
-// beginStop ends receiving, and gives back the messages that have not started.
-func (c *Consumer) beginStop() {
-	held, polls := c.enter().Stop()
-	c.leave()
+// beginStop ends receiving, and gives back the messages that have not started. Like the functions
+// below it, it reports false if a bug has broken the machine.
+func (c *Consumer) beginStop() bool {
+	held, polls := 0, 0
+	if !c.enter(func(m *consumer.Machine) { held, polls = m.Stop() }) {
+		return false
+	}
 	c.log.Info("stopping", "held", held, "receives", polls, "budget", c.cfg.StopBudget)
+	return true
 }
 
 // stopHandlers ends the contexts of receives and handlers. It reports whether it cancelled a
 // receive whose messages may stay hidden.
 func (c *Consumer) stopHandlers() (stranded bool) {
-	m := c.enter()
-	stranded = m.Receives() > 0 && !c.returnsCancelled.Load()
-	m.StopHandlers()
-	c.leave()
+	c.enter(func(m *consumer.Machine) {
+		stranded = m.Receives() > 0 && !c.returnsCancelled.Load()
+		m.StopHandlers()
+	})
 	c.stopPolls()
 	c.stopWork(ErrStopping)
 	return stranded
@@ -87,8 +105,8 @@ func (c *Consumer) cancelOrAwaitPolls(limit time.Duration) {
 		c.stopPolls()
 		return
 	}
-	polls := c.lock().Receives()
-	c.unlock()
+	polls := 0
+	c.look(func(m *consumer.Machine) { polls = m.Receives() })
 	if polls > 0 {
 		c.log.Info("stopping: waiting for the outstanding long poll, because SQS leaves the messages of a cancelled one hidden for the lease",
 			"receives", polls, "longest", min(c.cfg.LongPoll, limit), "lease", c.cfg.Lease)
@@ -96,40 +114,46 @@ func (c *Consumer) cancelOrAwaitPolls(limit time.Duration) {
 }
 
 // idle reports whether no message is held and no receive is under way.
-func (c *Consumer) idle() bool {
-	m := c.lock()
-	defer c.unlock()
-	return m.Empty()
+func (c *Consumer) idle() (empty bool) {
+	c.look(func(m *consumer.Machine) { empty = m.Empty() })
+	return empty
 }
 
 // close cancels what is left, waits for every goroutine of ours, and returns the report.
 // Handlers that have not returned cannot be ended; the report names their messages.
-func (c *Consumer) close(stranded bool, began time.Time) Report {
-	c.enter().Close()
-	c.leave()
+func (c *Consumer) close(stranded bool, began time.Time) (report Report, closed bool) {
+	c.enter(func(m *consumer.Machine) { m.Close() })
+	c.cancelAll()
+	c.tasks.Wait()
+	c.tellSettled()
+	c.retireAll()
+	closed = c.enter(func(m *consumer.Machine) {
+		if c.pool != nil {
+			c.pool.closed(c)
+		}
+		left := m.AfterDeletesLeft()
+		report = Report{Counts: Counts(m.Status(m.Now()).Counts), Calls: c.client.counts(), Stranded: stranded, AfterDeletes: left, Took: time.Since(began)}
+		report.Abandoned, report.Unsettled = m.Left()
+		c.report, c.closed = report, true
+	})
+	return report, closed
+}
+
+// cancelAll ends the contexts of receives, handlers and requests.
+func (c *Consumer) cancelAll() {
 	c.stopPolls()
 	c.stopWork(ErrStopping)
 	c.stopCalls()
-	c.tasks.Wait()
-	c.tellSettled()
+}
 
-	c.enter()
+// retireAll ends the goroutines that are not in a handler.
+func (c *Consumer) retireAll() {
+	c.mu.Lock()
 	c.callers.retire()
 	c.workers.retire()
-	c.leave()
+	c.mu.Unlock()
 	c.callers.idlers.Wait()
 	c.workers.idlers.Wait()
-
-	m := c.enter()
-	defer c.leave()
-	if c.pool != nil {
-		c.pool.closed(c)
-	}
-	left := m.AfterDeletesLeft()
-	report := Report{Counts: Counts(m.Status(m.Now()).Counts), Calls: c.client.counts(), Stranded: stranded, AfterDeletes: left, Took: time.Since(began)}
-	report.Abandoned, report.Unsettled = m.Left()
-	c.report = report
-	return report
 }
 
 // closed takes c, which is closed, out of p if none of its handlers is left. The caller holds

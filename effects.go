@@ -23,40 +23,38 @@ func (s *system) ring(in time.Duration) {
 	}
 }
 
-func (c *Consumer) ringAlarms() {
-	m := c.enter()
-	defer c.leave()
-	c.ringsAt = time.Time{}
-	m.Ring()
+// ring is called when the timer of arm fires.
+func (c *Consumer) ring() {
+	c.enter(func(m *consumer.Machine) {
+		c.ringsAt = time.Time{}
+		m.Ring()
+	})
 }
 
 func (s *system) startEffect(e consumer.Effect) {
 	c := s.Consumer
 	switch e.Kind {
 	case consumer.Work:
-		c.workers.run(c.mu, struct{}{})
+		c.working.Add(1)
+		c.workers.run(&c.mu.Mutex, struct{}{})
 	case consumer.Interrupt:
 		ofMachine(e.Delivery).run.ctx.end(ErrLeaseLost)
 	case consumer.Emptied:
-		select {
-		case c.emptied <- struct{}{}:
-		default: // drain has not read the last one yet
-		}
+		c.wakeDrain()
 	case consumer.Probe, consumer.RunAfterDelete:
 		// drain does not wait for these: the user's code may ignore its context.
-		c.callers.run(c.mu, e)
+		c.callers.run(&c.mu.Mutex, e)
 	default:
 		c.tasks.Add(1)
-		c.callers.run(c.mu, e)
+		c.callers.run(&c.mu.Mutex, e)
 	}
 }
 
-// ring is called when the timer of arm fires.
-func (c *Consumer) ring() {
-	if !c.survive("timer", c.ringAlarms) {
-		m := c.enter()
-		defer c.leave()
-		m.RingFailed()
+// wakeDrain has drain look whether all is settled.
+func (c *Consumer) wakeDrain() {
+	select {
+	case c.emptied <- struct{}{}:
+	default: // drain has not read the last one yet
 	}
 }
 
@@ -98,14 +96,13 @@ func (c *Consumer) task(name string, f func()) {
 // Observer, ends this goroutine, the machine tries the batch again.
 func (c *Consumer) deliver(o *consumer.Outbox, batch []*consumer.Delivery) {
 	var entries [maxBatch]consumer.Entry
-	m := c.enter()
-	batch = m.Prepare(o, batch, &entries)
-	target := c.deadLetter
-	c.leave()
+	var target queueURL
+	if !c.enter(func(m *consumer.Machine) { batch, target = m.Prepare(o, batch, &entries), c.deadLetter }) {
+		return
+	}
 	replied := unanswered(len(batch))
 	defer func() {
-		c.enter().Acknowledge(o, batch, &replied)
-		c.leave()
+		c.enter(func(m *consumer.Machine) { m.Acknowledge(o, batch, &replied) })
 		c.tellSettled()
 	}()
 	if len(batch) == 0 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/reprise-sqs/reprise/internal/consumer"
 	"github.com/reprise-sqs/reprise/plan"
+	"github.com/reprise-sqs/reprise/retry"
 )
 
 const (
@@ -31,10 +32,10 @@ func (c *Consumer) learn(ctx context.Context) bool {
 	if err != nil {
 		facts.Pending = !denied(err)
 		facts.DeadLetter = deadLetter.plain()
-		m := c.lock()
-		c.deadLetter = deadLetter
-		m.Unlearned(facts)
-		c.unlock()
+		c.look(func(m *consumer.Machine) {
+			c.deadLetter = deadLetter
+			m.Unlearned(facts)
+		})
 		c.found(unreadable(err))
 		return !facts.Pending
 	}
@@ -64,14 +65,15 @@ func (c *Consumer) learn(ctx context.Context) bool {
 	}
 
 	facts.DeadLetter = deadLetter.plain()
-	m := c.lock()
-	c.deadLetter = deadLetter
-	policy := m.Learned(facts) // guarded: the plan calls the user's backoff
-	if unseen != nil {
-		m.NoteDenied("dead-letter-attributes", failureOf(unseen))
-	}
-	counted(m, attributes)
-	c.unlock()
+	var policy retry.Policy
+	c.look(func(m *consumer.Machine) {
+		c.deadLetter = deadLetter
+		policy = m.Learned(facts) // guarded: the plan calls the user's backoff
+		if unseen != nil {
+			m.NoteDenied("dead-letter-attributes", failureOf(unseen))
+		}
+		counted(m, attributes)
+	})
 	if c.cfg.Observer.Finding != nil || c.log.Enabled(ctx, slog.LevelWarn) { // else nobody hears of findings
 		policy.MaxAttempts = c.cfg.Retry.MaxAttempts
 		for _, f := range plan.Check(policy, facts.Plan, c.planSettings()) {
@@ -87,8 +89,7 @@ func (c *Consumer) learnAgain() {
 	learned := false
 	defer func() { // even if the user's code has ended this goroutine
 		if !learned {
-			c.enter().LearnLater()
-			c.leave()
+			c.enter(func(m *consumer.Machine) { m.LearnLater() })
 		}
 	}()
 	learned = c.learn(c.settleCtx)

@@ -15,14 +15,13 @@ const heartbeatTimeout = 5 * time.Second
 // heartbeat renews the leases of up to ten messages in one request.
 func (c *Consumer) heartbeat(batch []*consumer.Delivery) {
 	var entries [maxBatch]consumer.Entry
-	m := c.enter()
-	requested := m.Now()
-	batch = m.Renew(batch, &entries)
-	c.leave()
+	var requested time.Time
+	if !c.enter(func(m *consumer.Machine) { requested, batch = m.Now(), m.Renew(batch, &entries) }) {
+		return
+	}
 	replied := unanswered(len(batch))
 	defer func() { // as in deliver
-		c.enter().Renewed(batch, &entries, &replied, requested)
-		c.leave()
+		c.enter(func(m *consumer.Machine) { m.Renewed(batch, &entries, &replied, requested) })
 		c.tellSettled()
 	}()
 	if len(batch) == 0 {

@@ -2,6 +2,8 @@ package reprise
 
 import (
 	"fmt"
+
+	"github.com/reprise-sqs/reprise/internal/consumer"
 )
 
 const (
@@ -23,9 +25,7 @@ func (c *Consumer) SetConcurrency(n int) error {
 	if c.pool != nil && c.pool.private {
 		return c.pool.SetConcurrency(n)
 	}
-	c.enter().SetConcurrency(n)
-	c.leave()
-	return nil
+	return c.operate(func(m *consumer.Machine) { m.SetConcurrency(n) })
 }
 
 // SetRate changes how many handlers may start per second, at first Config.Rate: from 0.001 to
@@ -36,15 +36,15 @@ func (c *Consumer) SetRate(perSecond float64) error {
 		return fmt.Errorf("reprise: a rate of %v is out of range: set %v to %v handlers per second, or 0 for no limit", perSecond, minRate, maxRate)
 	}
 	if c.retryLane != nil {
-		c.retryLane.setRate(perSecond)
+		if err := c.retryLane.setRate(perSecond); err != nil {
+			return err
+		}
 	}
-	c.setRate(perSecond)
-	return nil
+	return c.setRate(perSecond)
 }
 
-func (c *Consumer) setRate(perSecond float64) {
-	c.enter().SetRate(perSecond)
-	c.leave()
+func (c *Consumer) setRate(perSecond float64) error {
+	return c.operate(func(m *consumer.Machine) { m.SetRate(perSecond) })
 }
 
 // Pause stops the consumer from starting handlers and from receiving, until
@@ -62,8 +62,7 @@ func (c *Consumer) setPaused(paused bool) {
 	if c.retryLane != nil {
 		c.retryLane.setPaused(paused)
 	}
-	c.enter().SetPaused(paused)
-	c.leave()
+	c.enter(func(m *consumer.Machine) { m.SetPaused(paused) })
 }
 
 // PauseKey stops the consumer from starting handlers for the messages of one key, as
@@ -87,7 +86,13 @@ func (c *Consumer) setKeyPaused(key string, paused bool) error {
 			return err
 		}
 	}
-	c.enter().SetKeyPaused(key, paused)
-	c.leave()
+	return c.operate(func(m *consumer.Machine) { m.SetKeyPaused(key, paused) })
+}
+
+// operate has the machine do what an operator asks for.
+func (c *Consumer) operate(f func(*consumer.Machine)) error {
+	if !c.enter(f) {
+		return errBroken
+	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/reprise-sqs/reprise/internal/consumer"
@@ -31,8 +30,8 @@ import (
 // pool share one lock, so that a pool can handle about as many messages a second as one
 // consumer.
 type Pool struct {
-	mu      sync.Mutex // also guards its consumers
-	private bool       // made for one consumer and its retry lane
+	mu      *machineLock // also guards its consumers; nil in the zero Pool
+	private bool         // made for one consumer and its retry lane
 	machine *consumer.Pool
 	shells  map[*consumer.Machine]*Consumer // of the machines in it
 }
@@ -98,11 +97,21 @@ func NewPool(cfg PoolConfig) (*Pool, error) {
 	if cfg.Concurrency == 0 {
 		cfg.Concurrency = defaultConcurrency
 	}
-	p := &Pool{machine: consumer.NewPool(0)}
-	if err := p.SetConcurrency(cfg.Concurrency); err != nil {
+	if err := validPoolConcurrency(cfg.Concurrency); err != nil {
 		return nil, fmt.Errorf("making a pool: %w", err)
 	}
-	return p, nil
+	return newPool(cfg.Concurrency), nil
+}
+
+func newPool(concurrency int) *Pool {
+	return &Pool{mu: newMachineLock(), machine: consumer.NewPool(concurrency), shells: make(map[*consumer.Machine]*Consumer)}
+}
+
+func validPoolConcurrency(n int) error {
+	if n < 1 || n > maxConcurrent {
+		return fmt.Errorf("reprise: a pool's concurrency of %d is out of range: set 1 to %d handlers", n, maxConcurrent)
+	}
+	return nil
 }
 
 // Run runs every consumer of the pool until ctx ends. Then all drain at the same time, each
@@ -110,14 +119,14 @@ func NewPool(cfg PoolConfig) (*Pool, error) {
 // [Consumer.Run]. To stop consumers at different times, call their Run instead, each with its
 // own context. Run fails if the pool has no consumers, or if one was run already.
 func (p *Pool) Run(ctx context.Context) error {
-	p.mu.Lock()
 	var all []*Consumer
-	if p.machine != nil {
+	if p.mu != nil && !p.mu.section(func() {
 		for m := range p.machine.Each {
 			all = append(all, p.shells[m])
 		}
+	}) {
+		return errBroken
 	}
-	p.mu.Unlock()
 	if len(all) == 0 {
 		return errors.New("reprise: the pool has no consumers: make them with Add before Run")
 	}
@@ -134,33 +143,47 @@ func (p *Pool) Run(ctx context.Context) error {
 // Config.Concurrency was not set may use all places. It may be called at any time from any
 // goroutine.
 func (p *Pool) SetConcurrency(n int) error {
-	if n < 1 || n > maxConcurrent {
-		return fmt.Errorf("reprise: a pool's concurrency of %d is out of range: set 1 to %d handlers", n, maxConcurrent)
+	if err := validPoolConcurrency(n); err != nil {
+		return err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	now := time.Now()
-	p.machine.SetConcurrency(n, now)
-	p.finishSection(now)
+	if p.mu == nil {
+		return errZeroPool
+	}
+	if !p.mu.section(func() {
+		now := time.Now()
+		p.machine.SetConcurrency(n, now)
+		p.finishSection(now)
+	}) {
+		return errBroken
+	}
 	return nil
 }
 
+var errZeroPool = errors.New("the pool is the zero Pool: make it with NewPool")
+
 // Status says what the pool and its consumers are doing. It may be called at any
 // time from any goroutine.
-func (p *Pool) Status() PoolStatus {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	now := time.Now()
-	if p.machine == nil {
+func (p *Pool) Status() (s PoolStatus) {
+	if p.mu == nil {
 		return PoolStatus{}
 	}
+	intact := p.mu.section(func() {
+		s = p.statusWith(func(c *Consumer) Status { return statusOf(c.guarded.Status(time.Now()), c.client.counts()) })
+	})
+	if !intact {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		s = p.statusWith((*Consumer).brokenStatus)
+	}
+	return s
+}
+
+// statusWith is Status, with the given status of each consumer. The caller holds the lock.
+func (p *Pool) statusWith(statusOf func(*Consumer) Status) PoolStatus {
 	s := PoolStatus{Concurrency: p.machine.Concurrency()}
 	for m := range p.machine.Each {
 		shell := p.shells[m]
-		q := PoolQueue{
-			URL: shell.queue.url, Share: Share(m.PoolShare()), Handlers: m.Handlers(),
-			Status: statusOf(m.Status(now), shell.client.counts()),
-		}
+		q := PoolQueue{URL: shell.queue.url, Share: Share(m.PoolShare()), Handlers: m.Handlers(), Status: statusOf(shell)}
 		s.Handlers += q.Handlers
 		s.Queues = append(s.Queues, q)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"testing"
+
+	"github.com/reprise-sqs/reprise/internal/consumer"
 )
 
 // TestPoolForgetsWhoHasStopped: consumers that a program adds to a pool and stops, again and again,
@@ -22,9 +24,10 @@ func TestPoolForgetsWhoHasStopped(t *testing.T) {
 		if _, found := p.shells[c.guarded]; !found || len(p.shells) != 1 {
 			t.Errorf("the pool knows %d consumers, the latest among them: %v", len(p.shells), found)
 		}
-		c.enter().Close()
-		p.closed(c)
-		c.leave()
+		c.enter(func(m *consumer.Machine) {
+			m.Close()
+			p.closed(c)
+		})
 	}
 	if n := len(p.shells); n > 0 || len(p.Status().Queues) > 0 {
 		t.Errorf("%d consumers are kept, though all have stopped", n)

@@ -18,8 +18,7 @@ func (c *Consumer) runProbe(g *consumer.Gate, n int, began time.Time) {
 			err = &PanicError{Value: v, Stack: debug.Stack()}
 			c.complain("probe", "Config.Outage.Probe panicked, which counts as a failure", "panic", v, "stack", string(debug.Stack()))
 		}
-		c.enter().ProbeEnded(g, n, began, err)
-		c.leave()
+		c.enter(func(m *consumer.Machine) { m.ProbeEnded(g, n, began, err) })
 	}()
 	ctx, cancel := context.WithTimeout(c.workCtx, consumer.ProbeTimeout)
 	defer cancel()

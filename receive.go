@@ -43,8 +43,7 @@ func (c *Consumer) receive(p *consumer.Poller, n int) {
 	answered := false
 	defer func() {
 		if !answered {
-			c.enter().ReceiveFailed(p, n, failureOf(err))
-			c.leave()
+			c.enter(func(m *consumer.Machine) { m.ReceiveFailed(p, n, failureOf(err)) })
 		}
 	}()
 	requested := time.Now()
@@ -58,11 +57,14 @@ func (c *Consumer) receive(p *consumer.Poller, n int) {
 	now := time.Now()
 	batch := c.unpack(out.Messages, now)
 	var room [maxBatch]consumer.Subject
-	m := c.enter()
-	m.RepliesLost(repliesLost(out.ResultMetadata))
-	subjects := handOver(m, p, n, batch, requested, now, room[:0])
-	c.leave()
-	answered = true
+	subjects := room[:0]
+	answered = true // as far as the machine can take it in
+	if !c.enter(func(m *consumer.Machine) {
+		m.RepliesLost(repliesLost(out.ResultMetadata))
+		subjects = handOver(m, p, n, batch, requested, now, subjects)
+	}) {
+		return
+	}
 	c.tellSettled() // of messages whose lease had ended before they arrived
 	if f := c.cfg.Observer.Received; f != nil {
 		for i := range batch {
@@ -130,8 +132,7 @@ func (c *Consumer) unpack(messages []types.Message, now time.Time) []delivery {
 		ignored, untrusted := c.recallHistory(d)
 		d.measure()
 		if ignored != nil || untrusted != nil {
-			c.lock().IgnoredHistory(&d.Delivery, ignored, untrusted)
-			c.unlock()
+			c.look(func(m *consumer.Machine) { m.IgnoredHistory(&d.Delivery, ignored, untrusted) })
 		}
 	}
 	c.countPossibleAttempts(batch, now)
@@ -168,8 +169,7 @@ func (c *Consumer) countPossibleAttempts(batch []delivery, now time.Time) {
 			continue
 		}
 		if policy == nil {
-			current := c.lock().Policy()
-			c.unlock()
+			current := c.currentPolicy()
 			policy = &current
 		}
 		d.CountPossibleAttempts(*policy, c.clock.lead(), now)

@@ -65,8 +65,9 @@ const (
 	// HealthDegraded: working, but a problem needs an operator's attention: see
 	// Status.Problem.
 	HealthDegraded = Health(consumer.HealthDegraded)
-	// HealthFailing: receives fail, or all places are taken by handlers that ignore the end
-	// of their contexts, which only a restart of the process ends.
+	// HealthFailing: receives fail; or all places are taken by handlers that ignore the end
+	// of their contexts, or a bug has broken the consumer, which only a restart of the process
+	// mends.
 	HealthFailing = Health(consumer.HealthFailing)
 	// HealthStopping: draining.
 	HealthStopping = Health(consumer.HealthStopping)
@@ -131,7 +132,8 @@ type Report struct {
 	// budget. Their leases run out by themselves.
 	Abandoned []string
 	// Unsettled names the messages that were finished but whose settlement SQS did
-	// not acknowledge in time. They come again when their leases run out.
+	// not acknowledge in time; after a bug that has ended Run, all messages that were held.
+	// They come again when their leases run out.
 	Unsettled []string
 	// AfterDeletes is for how many deleted messages Config.AfterDelete had not begun or not
 	// returned within the stop budget.

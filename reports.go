@@ -9,8 +9,7 @@ func (c *Consumer) reportInOrder() {
 	exited := true // unless we return, the user's code has ended this goroutine
 	defer func() {
 		if exited {
-			c.lock().ReportsLeft()
-			c.unlock()
+			c.look(func(m *consumer.Machine) { m.ReportsLeft() })
 		}
 	}()
 	for r := c.nextReport(); r != nil; r = c.nextReport() {
@@ -19,10 +18,9 @@ func (c *Consumer) reportInOrder() {
 	exited = false
 }
 
-func (c *Consumer) nextReport() consumer.Report {
-	m := c.lock()
-	defer c.unlock()
-	return m.NextReport()
+func (c *Consumer) nextReport() (r consumer.Report) {
+	c.look(func(m *consumer.Machine) { r = m.NextReport() })
+	return r
 }
 
 func (c *Consumer) tellReport(r consumer.Report) {
@@ -67,9 +65,8 @@ func (c *Consumer) tellSettled() {
 	if f == nil {
 		return
 	}
-	m := c.lock()
-	settled := m.TakeSettled()
-	c.unlock()
+	var settled []consumer.Settled
+	c.look(func(m *consumer.Machine) { settled = m.TakeSettled() })
 	for _, s := range settled {
 		e := Settled{
 			Message: message(s.Subject), Outcome: Outcome(s.Outcome), Requeued: s.Requeued,

@@ -1,46 +1,97 @@
 package reprise
 
 import (
+	"fmt"
+	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/reprise-sqs/reprise/internal/consumer"
 )
 
-// Every input of a consumer's machine stands between enter and leave: the end of a handler,
-// a reply, a timer, a call of an operator. At the end of the section the machine decides what
-// goes on, and the shell starts the effects.
+// Every input of a consumer's machine is given in a section, by enter or look: the end of a
+// handler, a reply, a timer, a call of an operator. At the end of the section the machine decides
+// what goes on, and the shell starts the effects.
 //
-// lock and unlock are enough for a section that changes nothing that workers or pollers wait
-// for: to read the state, or to take the next report.
+// A panic in a section is a bug of ours: it leaves the machine between two states, so that its
+// next decision could lose messages. No section runs after it. The lock is given back, requests
+// and handlers are cancelled, and Run returns an error: see stopBroken. What the consumer held
+// becomes visible again when its leases end.
 
-// enter begins a section that may change what workers and pollers wait for. It takes
-// the lock, which leave gives back.
-func (c *Consumer) enter() *consumer.Machine { return c.lock() }
-
-// leave ends a section that enter began.
-func (c *Consumer) leave() {
-	c.guarded.End()
-	now := c.guarded.Now()
-	if c.pool == nil {
-		c.arm(now)
-	} else {
-		c.pool.finishSection(now)
-	}
-	c.unlock()
+// machineLock is the lock of a machine, or of all machines of a pool.
+type machineLock struct {
+	sync.Mutex
+	failure error         // by itself: that of the section that a panic has interrupted
+	stack   []byte        // by itself: of that panic
+	broken  chan struct{} // closed when failure is set
 }
 
-// lock takes the lock and begins a section that changes nothing that workers or pollers wait
-// for. unlock ends it.
-func (c *Consumer) lock() *consumer.Machine {
-	c.mu.Lock()
+func newMachineLock() *machineLock { return &machineLock{broken: make(chan struct{})} }
+
+// section runs f under the lock. It reports whether f has run to its end: not if a panic has
+// interrupted it, or an earlier section.
+func (l *machineLock) section(f func()) (done bool) {
+	l.Lock()
+	defer l.Unlock()
+	if l.failure != nil {
+		return false
+	}
+	defer l.interrupted(&done)
+	f()
+	return true
+}
+
+// interrupted is deferred by section: if f has not returned, it recovers the panic.
+func (l *machineLock) interrupted(done *bool) {
+	if *done {
+		return
+	}
+	v := recover()
+	if v == nil {
+		v = "runtime.Goexit was called"
+	}
+	l.failure = fmt.Errorf("reprise: a bug in this package has broken the consumer, which has stopped (%v): restart the process, and report the bug with the stack in the log", v)
+	l.stack = debug.Stack()
+	close(l.broken)
+}
+
+// broke returns the error of the section that a panic has interrupted, and the panic's stack; nil
+// if none was.
+func (l *machineLock) broke() (failure error, stack []byte) {
+	l.Lock()
+	defer l.Unlock()
+	return l.failure, l.stack
+}
+
+// enter runs f in a section that may change what workers and pollers wait for. It reports whether
+// the machine has taken that in: not after a bug has broken it.
+func (c *Consumer) enter(f func(m *consumer.Machine)) bool {
+	return c.mu.section(func() {
+		f(c.begin())
+		c.guarded.End()
+		now := c.guarded.Now()
+		if c.pool == nil {
+			c.arm(now)
+		} else {
+			c.pool.finishSection(now)
+		}
+		c.startEffects() // also if it has just left its pool
+	})
+}
+
+// look runs f in a section that changes nothing that workers or pollers wait for: to read the state,
+// or to take the next report. It reports what enter reports.
+func (c *Consumer) look(f func(m *consumer.Machine)) bool {
+	return c.mu.section(func() {
+		f(c.begin())
+		c.startEffects()
+	})
+}
+
+// begin begins a section. The caller holds the lock.
+func (c *Consumer) begin() *consumer.Machine {
 	c.guarded.Begin(c.platform.now(), c.clock.lead())
 	return c.guarded
-}
-
-// unlock ends a section that lock began.
-func (c *Consumer) unlock() {
-	c.startEffects()
-	c.mu.Unlock()
 }
 
 // startEffects starts the effects of the section. The caller holds the lock.

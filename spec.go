@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"sync"
 
 	"github.com/reprise-sqs/reprise/internal/consumer"
 )
@@ -56,7 +55,8 @@ type spec struct {
 func (s spec) consumer() (*Consumer, error) {
 	withRetryLane := s.cfg.RetryLane != RetryLane{}
 	if withRetryLane && s.pool == nil {
-		s.pool = &Pool{machine: consumer.NewPool(cmp.Or(s.cfg.Concurrency, defaultConcurrency)), private: true}
+		s.pool = newPool(cmp.Or(s.cfg.Concurrency, defaultConcurrency))
+		s.pool.private = true
 		s.cfg.Concurrency = 0 // all of it
 	}
 	share, whole := s.share, s.cfg.Concurrency == 0
@@ -74,14 +74,20 @@ func (s spec) consumer() (*Consumer, error) {
 		c.retryLane.guarded.SetRetryLaneOf(c.guarded)
 	}
 	if s.pool != nil {
-		s.pool.mu.Lock()
-		defer s.pool.mu.Unlock()
-		if err := s.pool.checkRetryLane(c); err != nil {
-			return nil, fmt.Errorf("making a consumer: %w", err)
+		intact := s.pool.mu.section(func() {
+			if err = s.pool.checkRetryLane(c); err != nil {
+				return
+			}
+			s.pool.admit(c, share, whole)
+			if withRetryLane {
+				s.pool.admit(c.retryLane, s.share, whole)
+			}
+		})
+		if !intact {
+			err = errBroken
 		}
-		s.pool.admit(c, share, whole)
-		if withRetryLane {
-			s.pool.admit(c.retryLane, s.share, whole)
+		if err != nil {
+			return nil, fmt.Errorf("making a consumer: %w", err)
 		}
 	}
 	return c, nil
@@ -100,7 +106,7 @@ func (s spec) build() (*Consumer, error) {
 	if s.pool != nil {
 		size := s.pool.size()
 		if size == 0 {
-			problems = append(problems, errors.New("the pool is the zero Pool: make it with NewPool"))
+			problems = append(problems, errZeroPool)
 		}
 		s.cfg.Concurrency = cmp.Or(s.cfg.Concurrency, size)
 		problems = append(problems, s.share.validate("Share")...)
@@ -134,7 +140,7 @@ func (s spec) build() (*Consumer, error) {
 		log:          slog.New(safeLog{cfg.Logger.With("queue", queue.name).Handler()}),
 		handler:      s.handler,
 		batchHandler: s.batchHandler,
-		mu:           new(sync.Mutex),
+		mu:           newMachineLock(),
 		emptied:      make(chan struct{}, 1),
 		pollLimit:    deadline{limit: cfg.LongPoll + pollGrace},
 		settleLimit:  deadline{limit: settleTimeout},
@@ -206,21 +212,18 @@ func (s spec) batches() (consumer.Batch, []error) {
 
 // size returns how many handlers may run at once.
 func (p *Pool) size() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.machine == nil { // the zero Pool
+	if p.mu == nil { // the zero Pool
 		return 0
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	return p.machine.Concurrency()
 }
 
 // admit makes c one of p's. If whole is set it may use all of p. It is called with the lock
 // held.
 func (p *Pool) admit(c *Consumer, s Share, whole bool) {
-	c.pool, c.mu = p, &p.mu
-	if p.shells == nil {
-		p.shells = make(map[*consumer.Machine]*Consumer)
-	}
+	c.pool, c.mu = p, p.mu
 	p.shells[c.guarded] = c
 	p.machine.Join(c.guarded, consumer.Share(s.withDefaults()), whole)
 }

@@ -94,9 +94,9 @@ type Standing struct {
 // false for every other message: those that wait in the queue, those of other processes, and those
 // beyond the 50,000 that are remembered. It may be called at any time from any goroutine.
 func (c *Consumer) Standing(messageID string) (Standing, bool) {
-	m := c.lock()
-	s, known := m.Standing(messageID, m.Now())
-	c.unlock()
+	var s consumer.Standing
+	var known bool
+	c.look(func(m *consumer.Machine) { s, known = m.Standing(messageID, m.Now()) })
 	if !known && c.retryLane != nil {
 		return c.retryLane.Standing(messageID)
 	}

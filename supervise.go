@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
+
+	"github.com/reprise-sqs/reprise/internal/consumer"
 )
 
 // survive runs f, recovers its panic, and reports whether f returned.
@@ -18,8 +20,7 @@ func (c *Consumer) survive(name string, f func()) (returned bool) {
 		if v == nil {
 			v = "runtime.Goexit was called"
 		}
-		c.lock().Degrade(fmt.Sprintf("the %s panicked and was restarted: %v", name, v))
-		c.unlock()
+		c.look(func(m *consumer.Machine) { m.Degrade(fmt.Sprintf("the %s panicked and was restarted: %v", name, v)) })
 		// The panic may have come from the logger.
 		defer func() { _ = recover() }()
 		c.log.Error("a part of the consumer panicked; restarting it", "part", name, "panic", v, "stack", string(stack))
@@ -42,20 +43,22 @@ func (c *Consumer) tell(f func()) {
 // of two million failing messages must not become two million lines. The caller does not hold
 // c.mu, because a logger may block.
 func (c *Consumer) complain(kind, text string, args ...any) {
-	due := c.lock().MayComplain(kind)
-	c.unlock()
-	if due {
+	if c.mayComplain(kind) {
 		c.log.Error(text, args...)
 	}
+}
+
+// mayComplain reports whether a problem of that kind may be logged now. All are logged after a bug has
+// broken the machine, which counts them: there will not be many.
+func (c *Consumer) mayComplain(kind string) (due bool) {
+	return !c.look(func(m *consumer.Machine) { due = m.MayComplain(kind) }) || due
 }
 
 // logPanic logs that a handler panicked, with its stack if none was logged within
 // [consumer.ComplaintEvery]: stacks of two million messages would fill the disk.
 func (c *Consumer) logPanic(p *PanicError, text string, args ...any) {
 	args = append(args, "panic", p.Value)
-	withStack := c.lock().MayComplain("stack of a panic")
-	c.unlock()
-	if withStack {
+	if c.mayComplain("stack of a panic") {
 		args = append(args, "stack", string(p.Stack))
 	}
 	c.log.Error(text, args...)

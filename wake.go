@@ -23,9 +23,9 @@ func (c *Consumer) Wake(keys ...string) int {
 	if c.retryLane != nil {
 		inRetryLane = c.retryLane.Wake(keys...)
 	}
-	m := c.enter()
-	defer c.leave()
-	return inRetryLane + m.Wake(keys...)
+	woken := 0
+	c.enter(func(m *consumer.Machine) { woken = m.Wake(keys...) })
+	return inRetryLane + woken
 }
 
 // WakeMessage makes one message visible before the end of its backoff, if this process has hidden
@@ -38,9 +38,8 @@ func (c *Consumer) Wake(keys ...string) int {
 // true for may still become visible by itself only, if SQS refuses the request or its reply is
 // lost: another consumer may have the message then. It may be called at any time from any goroutine.
 func (c *Consumer) WakeMessage(id string) bool {
-	m := c.enter()
-	woken := m.WakeMessage(id)
-	c.leave()
+	woken := false
+	c.enter(func(m *consumer.Machine) { woken = m.WakeMessage(id) })
 	return woken || c.retryLane != nil && c.retryLane.WakeMessage(id)
 }
 
@@ -67,13 +66,13 @@ func (c *Consumer) RetryOnReceive(id string) bool {
 	if c.retryLane != nil && !c.retryLane.RetryOnReceive(id) {
 		return false
 	}
-	m := c.lock()
-	defer c.unlock()
-	if !m.RetryOnReceive(id) {
-		m.RetryWhenDue(id) // the retry lane would have retried it
-		return false
-	}
-	return true
+	expected := false
+	c.look(func(m *consumer.Machine) {
+		if expected = m.RetryOnReceive(id); !expected {
+			m.RetryWhenDue(id) // the retry lane would have retried it
+		}
+	})
+	return expected
 }
 
 // Probe makes the open breakers of the given keys, or all open breakers if no key is given,
@@ -84,9 +83,9 @@ func (c *Consumer) Probe(keys ...string) int {
 	if c.retryLane != nil {
 		inRetryLane = c.retryLane.Probe(keys...)
 	}
-	m := c.enter()
-	defer c.leave()
-	return inRetryLane + m.Probe(keys...)
+	probed := 0
+	c.enter(func(m *consumer.Machine) { probed = m.Probe(keys...) })
+	return inRetryLane + probed
 }
 
 // wakeTimeout is the time limit of a request that wakes messages. It is far below the time
@@ -97,8 +96,7 @@ const wakeTimeout = 5 * time.Second
 func (c *Consumer) makeVisible(w *consumer.Waking) {
 	replied := unanswered(len(w.Handles))
 	defer func() { // even if the user's code ends this goroutine
-		c.enter().Woken(w, &replied)
-		c.leave()
+		c.enter(func(m *consumer.Machine) { m.Woken(w, &replied) })
 	}()
 	asked := make([]consumer.Entry, len(w.Handles))
 	for i, handle := range w.Handles {

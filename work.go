@@ -37,11 +37,15 @@ func (c *Consumer) work() {
 // workerEnded notes that a worker has ended. If the user's code has ended its goroutine, the
 // machine starts another.
 func (c *Consumer) workerEnded() {
-	m := c.enter()
-	defer c.leave()
-	m.WorkerEnded()
-	if c.pool != nil && m.Closed() {
-		c.pool.closed(c)
+	c.working.Add(-1)
+	intact := c.enter(func(m *consumer.Machine) {
+		m.WorkerEnded()
+		if c.pool != nil && m.Closed() {
+			c.pool.closed(c)
+		}
+	})
+	if !intact {
+		c.wakeDrain()
 	}
 }
 
@@ -53,8 +57,7 @@ func (c *Consumer) exited(d *delivery, started time.Time) {
 	o, judged := consumer.Opinion{Err: errGoexit}, false
 	defer func() {
 		if !judged {
-			c.lock().Escaped(&d.Delivery)
-			c.unlock()
+			c.look(func(m *consumer.Machine) { m.Escaped(&d.Delivery) })
 		}
 		c.ended(d, o, started, now, false)
 	}()
@@ -69,14 +72,16 @@ func (c *Consumer) exited(d *delivery, started time.Time) {
 func (c *Consumer) ended(d *delivery, o consumer.Opinion, started, now time.Time, more bool) (next *delivery, then time.Time) {
 	quiet := o.Err == nil && c.cfg.Observer.Attempt == nil
 	finished := d.run
-	machine := c.enter()
-	v, told := machine.Ended(&d.Delivery, o, finished.trail, now.Sub(started), now)
-	if more && quiet {
-		next = taken(machine.Take())
-	}
-	c.leave()
+	var v consumer.Verdict
+	var told consumer.Subject
+	intact := c.enter(func(m *consumer.Machine) {
+		v, told = m.Ended(&d.Delivery, o, finished.trail, now.Sub(started), now)
+		if more && quiet {
+			next = taken(m.Take())
+		}
+	})
 	finished.ctx.end(context.Canceled) // only now: judging has used its cause
-	if quiet {
+	if quiet || !intact {
 		return next, now
 	}
 	c.attempted(finished, told, v, o.Err, started, now)
@@ -107,13 +112,18 @@ func (c *Consumer) opinionOf(d *delivery, err error, ended time.Time) (o consume
 		passedOn = cause
 		o.Cut = cutBy(cause)
 	}
-	policy := c.lock().Policy()
-	c.unlock()
-	o.Decision = d.Decide(policy, err, ended, c.clock.lead())
+	o.Decision = d.Decide(c.currentPolicy(), err, ended, c.clock.lead())
 	if o.Decision.Action != retry.ActionRelease && o.Decision.Reason != retry.ReasonPermanent {
 		o.Unavailable = c.isUnavailable(err, passedOn)
 	}
 	return o
+}
+
+// currentPolicy returns the policy with the queue's limits filled in, as far as they are known.
+func (c *Consumer) currentPolicy() retry.Policy {
+	p := c.cfg.Retry
+	c.look(func(m *consumer.Machine) { p = m.Policy() })
+	return p
 }
 
 // cutBy converts the cause of a context's end for the machine.
@@ -139,17 +149,15 @@ func (q fixedText) Error() string { return q.text }
 func (q fixedText) Unwrap() error { return q.error }
 
 // arrive is takeReady for a worker that has just been started.
-func (c *Consumer) arrive() *delivery {
-	m := c.enter()
-	defer c.leave()
-	return taken(m.Arrive())
+func (c *Consumer) arrive() (d *delivery) {
+	c.enter(func(m *consumer.Machine) { d = taken(m.Arrive()) })
+	return d
 }
 
 // takeReady takes the next message to run.
-func (c *Consumer) takeReady() *delivery {
-	m := c.enter()
-	defer c.leave()
-	return taken(m.Take())
+func (c *Consumer) takeReady() (d *delivery) {
+	c.enter(func(m *consumer.Machine) { d = taken(m.Take()) })
+	return d
 }
 
 // handle runs the handler, and recovers a panic of the handler only.
@@ -166,8 +174,7 @@ func (c *Consumer) handle(d *delivery) (err error) {
 // attempted reports the end of an attempt of a Handler. A success is not logged.
 func (c *Consumer) attempted(r *run, s consumer.Subject, v consumer.Verdict, err error, started, ended time.Time) {
 	if panicked, ok := errors.AsType[*PanicError](err); ok {
-		c.lock().Panicked()
-		c.unlock()
+		c.look(func(m *consumer.Machine) { m.Panicked() })
 		c.logPanic(panicked, "handler panicked", "message", message(s))
 	}
 	c.tellAttempt(r, s, v, err, started, ended)

@@ -144,10 +144,6 @@ func (s *side) operate(verb, rest string, w words) bool {
 		"ignored-history": func() { s.ignoredHistory(w) },
 		"panicked":        s.Panicked,
 		"reports-left":    s.ReportsLeft,
-		"ring-failed": func() { // the alarm that rang, of the leases, is not set again
-			s.alarms.Stop(&s.keeping)
-			s.RingFailed()
-		},
 	}[verb]
 	switch {
 	case do != nil:

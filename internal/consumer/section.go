@@ -18,13 +18,6 @@ func (c *Machine) Ring() {
 	}
 }
 
-// RingFailed is called after a panic in Ring. The alarm that rang is not set again, so
-// RingFailed sets that of the leases.
-func (c *Machine) RingFailed() { c.planKeeping(c.now.Add(afterPanic)) }
-
-// afterPanic is the time from a panic to the next look at the leases.
-const afterPanic = time.Second
-
 // deferredWork is work that waits for the end of the section: the consequences that the end
 // of one message has for others. It is not done when that message is settled or lost,
 // because it may settle and lose others, which have consequences in turn.

@@ -3,6 +3,7 @@ package consumer
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -112,6 +113,12 @@ func (c *Machine) Status(now time.Time) Status {
 		LastSettle:     c.health.lastSettle,
 		Counts:         c.counts,
 	}
+}
+
+// Remains returns what can still be said of a machine whose section was interrupted by a panic: what it
+// has counted, and the ids of the messages that it held, sorted. Other methods must not be called then.
+func (c *Machine) Remains() (counted Counts, held []string) {
+	return c.counts, slices.Sorted(maps.Keys(c.held))
 }
 
 // Holds returns how many messages are held.

@@ -95,6 +95,7 @@ full: ## run in full, without the race detector, what does less with it, 1,000 s
 	GOGC=800 $(GO) test -timeout 0 ./internal/machines -machines.seeds=$(MACHINES)
 	$(GO) test -timeout 0 ./internal/world -world.seeds=$(MACHINES)
 	$(GO) test -timeout 0 ./simulate ./internal/simulation -agree.seeds=1000
+	$(GO) test -timeout 0 ./internal/consumer
 	$(GO) test -timeout 0 ./cmd/reprise/internal/journal ./cmd/reprise/internal/simreport
 	$(GO) test -timeout 0 -run '^TestOperatorsBesideConsumers$$' ./cmd/reprise
 

@@ -9,33 +9,44 @@ import (
 // PanicIn makes the n-th section of c and its retry lane panic: when it begins or, if late is set,
 // when it starts its first effect.
 func PanicIn(c *Consumer, n int, late bool) {
-	count := new(int)
+	m := &mistake{in: n, late: late}
 	for _, c := range []*Consumer{c, c.retryLane} {
 		if c != nil {
-			c.platform = &breaking{platform: c.platform, count: count, n: n, late: late}
+			c.mu.Lock()
+			c.platform = &breaking{c.platform, m}
+			c.mu.Unlock()
 		}
 	}
 }
 
-// breaking is a platform that panics once.
+// mistake panics once.
+type mistake struct {
+	sections int // so far
+	in       int
+	late     bool
+	made     bool
+}
+
+func (m *mistake) make(late bool) {
+	if m.sections >= m.in && late == m.late && !m.made {
+		m.made = true
+		panic("a mistake of ours")
+	}
+}
+
+// breaking is a platform with a mistake.
 type breaking struct {
 	platform
-	count *int // of sections
-	n     int
-	late  bool
+	*mistake
 }
 
 func (b *breaking) now() time.Time {
-	if *b.count++; *b.count == b.n && !b.late {
-		panic("a mistake of ours")
-	}
+	b.sections++
+	b.make(false)
 	return b.platform.now()
 }
 
 func (b *breaking) startEffect(e consumer.Effect) {
-	if *b.count >= b.n && b.late {
-		b.late = false
-		panic("a mistake of ours")
-	}
+	b.make(true)
 	b.platform.startEffect(e)
 }

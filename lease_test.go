@@ -411,8 +411,8 @@ func TestHeartbeatsThatHang(t *testing.T) {
 		}), reprise.Config{Concurrency: messages, Lease: lease})
 		q.Send(numbered(messages)...)
 		q.WaitEmpty(10 * time.Minute)
-		if most != 8 {
-			t.Errorf("%d heartbeats were under way together, want 8", most)
+		if most <= 8 || most > messages/10 {
+			t.Errorf("%d heartbeats were under way together, want more than the usual 8, and each for ten messages", most)
 		}
 		if latest == 0 || latest > lease {
 			t.Errorf("the last heartbeat went out %v after its message's receipt, want some, and none after %v", latest, lease)

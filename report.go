@@ -49,8 +49,14 @@ type Counts struct {
 	// Untrusted counts deliveries whose history was ignored: it was implausible or, with
 	// Config.SigningKeys, none of the keys had signed it for that message.
 	Untrusted int64
-	// Lost counts messages whose lease ended before they were settled.
+	// Lost counts messages whose lease ended before they were settled, when their handlers have
+	// returned.
 	Lost int64
+	// LateHeartbeats counts leases that were nearly over when their heartbeat went out, LeasesEnded
+	// those that ended while their messages were held: other consumers may have received these
+	// messages, whatever became of them here. While there are any, and for five minutes
+	// after, the health is degraded.
+	LateHeartbeats, LeasesEnded int64
 }
 
 // Health is what a consumer is doing.

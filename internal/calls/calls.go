@@ -134,5 +134,17 @@ func (m *Machine[T]) Next() []T {
 	return next
 }
 
+// Waiting returns how many requests are to go out that do not yet, and the first entry of the first
+// of them.
+func (m *Machine[T]) Waiting() (requests int, first T) {
+	if len(m.closed) > 0 {
+		first = m.closed[0][0]
+	}
+	return len(m.closed), first
+}
+
+// Permit changes the most requests under way.
+func (m *Machine[T]) Permit(requests int) { m.set.Requests = requests }
+
 // Ended notes that a request is no longer under way.
 func (m *Machine[T]) Ended() { m.underWay-- }

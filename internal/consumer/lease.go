@@ -126,6 +126,9 @@ func (c *Machine) Renew(batch []*Delivery, entries *[MaxBatch]Entry) []*Delivery
 	now := c.now
 	batch = slices.DeleteFunc(batch, func(d *Delivery) bool { return c.dropPastRenewal(d, now) })
 	for i, d := range batch {
+		if d.lease.Late(now) {
+			c.renewsLate(now)
+		}
 		d.named = d.Handle
 		entries[i] = Entry{Handle: d.Handle, Seconds: d.lease.Renewal(now, c.Lease)}
 	}
@@ -154,6 +157,9 @@ func (c *Machine) dropPastRenewal(d *Delivery, now time.Time) bool {
 // Renewed takes in the results of a heartbeat for batch that was sent at requested.
 func (c *Machine) Renewed(batch []*Delivery, entries *[MaxBatch]Entry, results *[MaxBatch]Failure, requested time.Time) {
 	now := c.now
+	if len(batch) > 0 {
+		c.beatTime.add(now.Sub(requested))
+	}
 	for i, d := range batch {
 		d.lease.EndRenewal()
 		if d.state == stateGone {

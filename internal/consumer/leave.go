@@ -5,6 +5,9 @@ import "time"
 // lose lets go of a message that another consumer may hold by now. While its handler runs,
 // it only ends the handler's context.
 func (c *Machine) lose(d *Delivery, err error) {
+	if !d.lease.Lost() && err == errLeaseEnded {
+		c.leaseEnds()
+	}
 	if d.state == stateRunning {
 		if !d.lease.Lost() {
 			d.lease.Lose()

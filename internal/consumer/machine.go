@@ -67,12 +67,14 @@ type Machine struct {
 	copies     Outbox // to the dead-letter queue
 	requeues   Outbox // to the queue itself
 	heartbeats calls.Machine[*Delivery]
-	answered   time.Time    // when SQS last confirmed a settlement or a heartbeat
-	stuckError error        // the last refusal of a message that is stuck
-	unsendable unsendable   // messages that the dead-letter queue does not accept
-	expiring   expirations  // messages that will expire in the queue
-	after      afterDeletes // runs of Config.AfterDelete
-	deferred   deferredWork // what the end of one message changes for others
+	beatTime   movingAverage // how long SQS takes to answer heartbeats
+	unkept     unkeptLeases  // leases that were renewed late, or have ended
+	answered   time.Time     // when SQS last confirmed a settlement or a heartbeat
+	stuckError error         // the last refusal of a message that is stuck
+	unsendable unsendable    // messages that the dead-letter queue does not accept
+	expiring   expirations   // messages that will expire in the queue
+	after      afterDeletes  // runs of Config.AfterDelete
+	deferred   deferredWork  // what the end of one message changes for others
 
 	// Knowledge that later decisions use.
 	policy   retry.Policy  // Settings.Retry with the queue's limits filled in

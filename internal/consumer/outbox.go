@@ -74,6 +74,7 @@ func (c *Machine) lingered(o *Outbox, now time.Time) {
 
 // sendRequests sends the requests that are due: heartbeats and settlements.
 func (c *Machine) sendRequests() {
+	c.permitHeartbeats()
 	for c.heartbeats.Ready() {
 		c.want(Effect{Kind: Heartbeat, Batch: c.heartbeats.Next()})
 	}

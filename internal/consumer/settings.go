@@ -62,8 +62,10 @@ const (
 	// the library's client keeps connections. Without a limit, the end of a batch of
 	// 10,000 messages would start 1,000 requests.
 	sendAtOnce = 256
-	// renewAtOnce is how many heartbeat requests may be under way at once.
+	// renewAtOnce and renewAtMost are how many heartbeat requests may be under way at once: the
+	// former while that renews all leases in time, the latter to hold 100,000 messages in any case.
 	renewAtOnce = 8
+	renewAtMost = 1000
 
 	maxLinger   = 250 * time.Millisecond
 	drainLinger = 5 * time.Millisecond

@@ -77,6 +77,7 @@ type Counts struct {
 	Expiring                                               int64
 	Untrusted                                              int64
 	Lost                                                   int64
+	LateHeartbeats, LeasesEnded                            int64
 }
 
 // String describes the machine's state, for debugging.
@@ -157,7 +158,7 @@ func (c *Machine) healthNow(now time.Time) (Health, string) {
 		}
 		problem = more
 	}
-	for _, lasting := range []string{c.inFlightProblem(now), c.expiring.problem(now), c.stuckProblem(), c.unsendable.problem(now)} {
+	for _, lasting := range []string{c.inFlightProblem(now), c.expiring.problem(now), c.stuckProblem(), c.unsendable.problem(now), c.unkept.problem(now)} {
 		if lasting != "" {
 			add(lasting)
 		}

@@ -139,6 +139,16 @@ func (l *Lease) Heartbeat(now, horizon time.Time) (due bool, at time.Time) {
 // Urgent reports whether the heartbeat must go out now.
 func (l *Lease) Urgent(now time.Time) bool { return clocks.Passed(l.renewAt, now) }
 
+// RenewBy is when a heartbeat should have gone out at the latest: a quarter of the time has passed then
+// that was left when it was due.
+func (l *Lease) RenewBy() time.Time { return l.renewAt.Add(l.end.Sub(l.renewAt) / 4) }
+
+// Late reports whether a heartbeat that goes out now is late: more than half of the time has passed
+// between when it was due and the end of the lease, so that a slow reply or one failure may lose it.
+func (l *Lease) Late(now time.Time) bool {
+	return clocks.Passed(l.renewAt.Add(l.end.Sub(l.renewAt)/2), now)
+}
+
 // BeginRenewal notes that a heartbeat is under way.
 func (l *Lease) BeginRenewal() { l.state = renewing }
 

@@ -83,6 +83,8 @@ func (d *driver) carryOut(command string) {
 		clear(s.refuses)
 	case "slow":
 		s.slow = true
+	case "quick": // from now on, while what is slow stays so
+		s.slow = false
 	case "late":
 		s.late = true
 	case "answer": // what is slow, or late

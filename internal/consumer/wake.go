@@ -181,8 +181,8 @@ func (c *Machine) nextToWake(now time.Time) *Waking {
 		id := c.waker.ids[0]
 		c.waker.ids = c.waker.ids[1:]
 		r := c.memory.Recall(id, now)
-		if !wakeable(r, now) {
-			continue // it has come by itself, or is about to
+		if !wakeable(r, now) || !r.Waking || slices.Contains(w.ids, id) {
+			continue // it has come by itself, or is about to; or has failed again since, and waits for its new time
 		}
 		w.Handles = append(w.Handles, r.Handle)
 		w.ids = append(w.ids, id)
@@ -200,13 +200,16 @@ func (c *Machine) Woken(w *Waking, results *[MaxBatch]Failure) {
 	pause := w.pause
 	for i := range w.ids {
 		f := &results[i]
+		if f.Err == nil {
+			c.counts.Woken++
+		}
+		if r := c.memory.Recall(w.ids[i], c.now); r.Handle != w.Handles[i] {
+			continue // it has come, whatever became of the request; if it is hidden again, it waits for its new time
+		}
 		if f.is(Rejected) && !f.is(Lasting) {
 			pause = max(pause, wakeAgain)
 			c.waker.ids = append(c.waker.ids, w.ids[i])
 			continue
-		}
-		if f.Err == nil {
-			c.counts.Woken++
 		}
 		c.memory.ForgetHandle(w.ids[i])
 	}

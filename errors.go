@@ -38,6 +38,11 @@ func RetryAfter(d time.Duration, err error) error { return retry.RetryAfter(d, e
 // SQS still counts the receive, so repeated releases of a message wait longer
 // each time: at least 1 s, doubling up to 5 min. The result unwraps to reason. See
 // [retry.Release].
+//
+// No attempt is counted exactly if the same process receives the message next, or if a copy
+// with its history takes its place. Any other process, and each invocation of a Lambda function,
+// may count the first release as an attempt, so that Message.Attempt is one too high; further
+// releases add nothing, because copies are sent for them, unless Config.Via is ViaVisibility.
 func Release(d time.Duration, reason error) error { return retry.Release(d, reason) }
 
 // PanicError is the error of an attempt whose handler panicked.

@@ -200,6 +200,37 @@ func TestAttemptsAreCountedAcrossInvocations(t *testing.T) {
 	})
 }
 
+// TestReleasesAddUpToOneAttempt: an invocation cannot know what became of a message's receives before.
+// Its first release may count as an attempt; further ones leave a copy, whose history says that they
+// were none. So a message that is released again and again still has its attempts, but one.
+func TestReleasesAddUpToOneAttempt(t *testing.T) {
+	inModes(t, modes, func(t *testing.T, in mode) {
+		q := reprisetest.NewQueue(t, nil)
+		dead := q.NewDeadLetterQueue(10)
+		policy := every40
+		policy.MaxAttempts = 3
+		var attempts []int
+		m := in.newMapping(t, q, func(_ context.Context, m *reprise.Message) error {
+			attempts = append(attempts, m.Attempt)
+			if len(attempts) <= 6 {
+				return reprise.Release(50*time.Second, errors.New("not now"))
+			}
+			return errors.New("as told")
+		}, repriselambda.Config{Retry: policy})
+		q.Send("order")
+		for range 20 {
+			m.invoke()
+			time.Sleep(60 * time.Second)
+		}
+		if diff := cmp.Diff([]int{1, 2, 2, 2, 2, 2, 2, 3}, attempts); diff != "" {
+			t.Errorf("attempts (-want +got):\n%s", diff)
+		}
+		if n := len(dead.Messages()); n != 1 {
+			t.Errorf("%d dead letters, want the message", n)
+		}
+	})
+}
+
 // TestTwelveHoursCountFromTheReceive of Lambda, which gathered the batch for minutes
 // before it invoked the function.
 func TestTwelveHoursCountFromTheReceive(t *testing.T) {

@@ -9,7 +9,9 @@
 //		Concurrency: limiter.Concurrency(),
 //	})
 //	...
-//	limiter.Drive(consumer)
+//	if err := limiter.Drive(consumer); err != nil {
+//		return err
+//	}
 //	err = consumer.Run(ctx)
 //
 // The algorithm is that of [failsafe-go]'s adaptive limiter, after TCP Vegas: recent
@@ -35,14 +37,15 @@ import (
 // Config are the bounds of a [Limiter]. The zero Config is good for handlers that take less than
 // some seconds.
 type Config struct {
-	// Least and Most are the bounds of the concurrency. Defaults: 1 and 200.
+	// Least and Most are the bounds of the concurrency, up to 100,000, as many as a consumer
+	// permits. Defaults: 1 and 200.
 	Least, Most int
 
 	// Start is the concurrency to begin with. Default: 10, within the bounds.
 	Start int
 
 	// Window is how long durations are collected, at least, before the concurrency
-	// may change by a step; there must also be 20 of them. Default: 1 s.
+	// may change by a step, up to an hour; there must also be 20 of them. Default: 1 s.
 	Window time.Duration
 }
 
@@ -53,7 +56,7 @@ type Limiter struct {
 
 	mu       sync.Mutex
 	consumer Consumer
-	told     int // the concurrency that was last set in the consumer
+	told     int // the concurrency that was last set in the consumer; zero: none
 }
 
 // Consumer is the part of a [reprise.Consumer] that a [Limiter] drives.
@@ -68,6 +71,8 @@ const (
 	defaultStart  = 10
 	defaultWindow = time.Second
 	maxWindow     = 30 * time.Second
+	mostWindow    = time.Hour
+	mostOfAll     = 100_000 // of reprise.Consumer
 	minRuns       = 20
 )
 
@@ -79,15 +84,17 @@ func New(cfg Config) (*Limiter, error) {
 	switch {
 	case least < 0 || most < least:
 		return nil, fmt.Errorf("adaptive: Least is %d and Most is %d: set Least to 1 or more, and Most to Least or more", least, most)
+	case most > mostOfAll:
+		return nil, fmt.Errorf("adaptive: Most is %d: set at most %d, as many handlers as a consumer runs at once", most, mostOfAll)
 	case start < least || start > most:
 		return nil, fmt.Errorf("adaptive: Start is %d: set it to between Least, %d, and Most, %d", start, least, most)
-	case window < 0:
-		return nil, fmt.Errorf("adaptive: Window is %v: set how long durations are collected, or 0 for %v", window, defaultWindow)
+	case window < 0 || window > mostWindow:
+		return nil, fmt.Errorf("adaptive: Window is %v: set how long durations are collected, up to %v, or 0 for %v", window, mostWindow, defaultWindow)
 	}
 	return &Limiter{limiter: adaptivelimiter.NewBuilder[any]().
 		WithLimits(uint(least), uint(most), uint(start)).
 		WithRecentWindow(window, max(window, maxWindow), minRuns).
-		Build(), told: start}, nil
+		Build(),}, nil
 }
 
 // Concurrency returns the current concurrency. At first it is [Config].Start; use it in the
@@ -96,11 +103,14 @@ func (l *Limiter) Concurrency() int { return l.limiter.Limit() }
 
 // Drive sets the consumer whose handlers are wrapped, so that it gets each change. Call it before
 // the consumer runs; without it, too many messages are received, and wait inside [Limiter.Wrap].
-func (l *Limiter) Drive(c Consumer) {
+// Drive fails if c refuses the current concurrency. If it refuses a later one, as a consumer that
+// permits fewer handlers than [Config].Most, its last one stays, and it is asked again after the next
+// run.
+func (l *Limiter) Drive(c Consumer) error {
 	l.mu.Lock()
-	l.consumer = c
-	l.mu.Unlock()
-	l.tell()
+	defer l.mu.Unlock()
+	l.consumer, l.told = c, 0
+	return l.tell()
 }
 
 // Wrap returns h with measurement. It limits the runs: those that were started before the
@@ -120,7 +130,9 @@ func (l *Limiter) Wrap(h reprise.Handler) reprise.Handler {
 			} else {
 				permit.Drop()
 			}
-			l.tell()
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			_ = l.tell() // see Drive
 		}()
 		if err := h.Handle(ctx, m); err != nil {
 			return err
@@ -130,14 +142,15 @@ func (l *Limiter) Wrap(h reprise.Handler) reprise.Handler {
 	})
 }
 
-// tell sets the current concurrency in the consumer, if it has changed.
-func (l *Limiter) tell() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// tell sets the current concurrency in the consumer, if it has changed. The caller holds l.mu.
+func (l *Limiter) tell() error {
 	n := l.limiter.Limit()
 	if l.consumer == nil || n == l.told {
-		return
+		return nil
+	}
+	if err := l.consumer.SetConcurrency(n); err != nil {
+		return fmt.Errorf("adaptive: setting the concurrency: %w", err)
 	}
 	l.told = n
-	_ = l.consumer.SetConcurrency(n) // it refuses only numbers below 1, and no limit is below 1
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"strings"
 	"sync"
@@ -80,7 +81,7 @@ func TestFindsWhatIsBorne(t *testing.T) {
 		w := &warehouse{bears: bears, takes: 250 * time.Millisecond}
 		l := newLimiter(t, adaptive.Config{Start: 4, Most: 500})
 		c := q.Consume(l.Wrap(w), reprise.Config{Concurrency: l.Concurrency()})
-		l.Drive(c)
+		drive(t, l, c)
 		time.Sleep(time.Minute)
 		w.bear(bears)
 		time.Sleep(20 * time.Second)
@@ -109,7 +110,7 @@ func TestFailuresAreNotMeasured(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 			return errors.New("no such order")
 		})), reprise.Config{Concurrency: l.Concurrency(), Retry: retry.Policy{MaxAttempts: -1}})
-		l.Drive(c)
+		drive(t, l, c)
 		time.Sleep(time.Minute)
 		if n := c.Status().Concurrency; n != 8 {
 			t.Errorf("concurrency %d, want the 8 that it began with", n)
@@ -167,6 +168,40 @@ func TestWaitingForAPlaceIsNoAttempt(t *testing.T) {
 	})
 }
 
+func drive(t *testing.T, l *adaptive.Limiter, c adaptive.Consumer) {
+	t.Helper()
+	if err := l.Drive(c); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// narrow is a consumer that permits at most so many handlers.
+type narrow struct{ most, set int }
+
+func (n *narrow) SetConcurrency(to int) error {
+	if to > n.most {
+		return fmt.Errorf("%d is too much", to)
+	}
+	n.set = to
+	return nil
+}
+
+// TestRefusedConcurrency: what the consumer refuses is not taken for set.
+func TestRefusedConcurrency(t *testing.T) {
+	l := newLimiter(t, adaptive.Config{Least: 6, Most: 6})
+	n := &narrow{most: 5}
+	if err := l.Drive(n); err == nil || !strings.Contains(err.Error(), "6 is too much") {
+		t.Errorf("Drive returned %v, want the consumer's error", err)
+	}
+	n.most = 6
+	if err := l.Wrap(reprise.HandlerFunc(func(context.Context, *reprise.Message) error { return nil })).Handle(t.Context(), &reprise.Message{}); err != nil {
+		t.Fatal(err)
+	}
+	if n.set != 6 {
+		t.Errorf("the concurrency is %d, want 6 as soon as the consumer permits it", n.set)
+	}
+}
+
 func TestConfigIsChecked(t *testing.T) {
 	for _, tt := range []struct {
 		cfg  adaptive.Config
@@ -177,6 +212,10 @@ func TestConfigIsChecked(t *testing.T) {
 		{adaptive.Config{Start: 300}, "Start is 300"},
 		{adaptive.Config{Least: 20, Start: 10}, "Start is 10"},
 		{adaptive.Config{Window: -time.Second}, "Window is -1s"},
+		{adaptive.Config{Window: math.MaxInt64}, "Window is 2562047h"},
+		{adaptive.Config{Most: 100_001}, "Most is 100001"},
+		{adaptive.Config{Least: math.MaxInt}, "Most is 9223372036854775807"},
+		{adaptive.Config{Start: math.MaxInt}, "Start is 9223372036854775807"},
 	} {
 		if _, err := adaptive.New(tt.cfg); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("New(%+v) returned %v, want an error with %q", tt.cfg, err, tt.want)

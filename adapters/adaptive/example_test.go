@@ -28,6 +28,8 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	limiter.Drive(consumer)
+	if err := limiter.Drive(consumer); err != nil {
+		log.Fatal(err)
+	}
 	log.Fatal(consumer.Run(ctx))
 }

@@ -94,7 +94,7 @@ func New(cfg Config) (*Limiter, error) {
 	return &Limiter{limiter: adaptivelimiter.NewBuilder[any]().
 		WithLimits(uint(least), uint(most), uint(start)).
 		WithRecentWindow(window, max(window, maxWindow), minRuns).
-		Build(),}, nil
+		Build()}, nil
 }
 
 // Concurrency returns the current concurrency. At first it is [Config].Start; use it in the

@@ -12,7 +12,7 @@ import (
 type SenderConfig struct {
 	// Linger is how long a message may wait for others to share its request. A full batch is
 	// sent at once. Negative: not at all, for callers that send one message at a time and
-	// wait for it. Default: 20 ms.
+	// wait for it. At most 1 h. Default: 20 ms.
 	Linger time.Duration
 
 	// Requests is how many requests may be under way at once. While that many are, further
@@ -47,6 +47,7 @@ const (
 	defaultSendRequests = 10
 	defaultMaxWaiting   = 1000
 	defaultMaxBytes     = 16 << 20
+	maxSendLinger       = time.Hour
 
 	// SQS's limits. maxSendBytes is that of one message and that of a whole request:
 	// bodies, and names, types and values of attributes.
@@ -80,6 +81,9 @@ func (c SenderConfig) withDefaults() SenderConfig {
 // validate returns every problem of a SenderConfig whose defaults are filled in.
 func (c SenderConfig) validate(fifo bool) error {
 	var problems []error
+	if c.Linger > maxSendLinger {
+		problems = append(problems, fmt.Errorf("SenderConfig.Linger is %v: set at most %v, 0 for %v, or a negative duration for none", c.Linger, maxSendLinger, defaultSendLinger))
+	}
 	if c.Requests < 0 {
 		problems = append(problems, fmt.Errorf("SenderConfig.Requests is %d: set 1 or more, or 0 for %d", c.Requests, defaultSendRequests))
 	}

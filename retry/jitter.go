@@ -130,9 +130,9 @@ const chainWindow = 32
 func decorrelated(b Backoff, s stream, n int) time.Duration {
 	base, limit := delay(b, 1), ceiling(b)
 	wait := base
-	for k := max(1, n-chainWindow+1); k <= n; k++ {
+	for i := range min(n, chainWindow) {
 		high := addSaturating(wait, addSaturating(wait, wait))
-		wait = min(limit, uniform(base, max(base, high), s.draw(k)))
+		wait = min(limit, uniform(base, max(base, high), s.draw(max(0, n-chainWindow)+1+i)))
 	}
 	return wait
 }

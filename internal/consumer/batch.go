@@ -1,6 +1,9 @@
 package consumer
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // collector decides which of the ready messages make a batch. It holds none of them: until
 // a worker takes it, the next batch is the beginning of Machine.ready.
@@ -49,7 +52,10 @@ func (c *Machine) uncountBytes(d *Delivery) {
 }
 
 // heldAtMost returns how many bytes of messages may be held: see BatchConfig.Bytes.
-func (c *Machine) heldAtMost() int { return (c.concurrency + 1) * c.batches.Bytes }
+func (c *Machine) heldAtMost() int {
+	batches := c.concurrency + 1
+	return batches * min(c.batches.Bytes, math.MaxInt/batches)
+}
 
 // withinBytes lowers the results of room if many bytes are held. free is the room by the
 // number of messages alone.

@@ -31,7 +31,7 @@ func (c *Machine) hungFrom(d *Delivery) (at time.Time) {
 		at = d.lease.End().Add(hungAfter) // at the latest: the lease may have been lost before its end
 	}
 	if timeout := c.HandlerTimeout; timeout > 0 {
-		if over := d.began.Add(timeout + hungAfter); at.IsZero() || over.Before(at) {
+		if over := d.began.Add(timeout).Add(hungAfter); at.IsZero() || over.Before(at) {
 			at = over
 		}
 	}

@@ -7,7 +7,10 @@
 // An [Order] is plain data: it has no clock, and does not know what its users do.
 package turns
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Order is the users of one resource. The zero value has none. Its methods must not be
 // called at the same time.
@@ -35,7 +38,7 @@ type tier[T any] struct {
 
 // Join makes u, which has no order yet, one of o's. It has no claim to turns from before.
 func (o *Order[T]) Join(u *User[T]) {
-	at, found := slices.BinarySearchFunc(o.tiers, u.Priority, func(t *tier[T], priority int) int { return priority - t.priority })
+	at, found := slices.BinarySearchFunc(o.tiers, u.Priority, func(t *tier[T], priority int) int { return cmp.Compare(priority, t.priority) })
 	if !found {
 		o.tiers = slices.Insert(o.tiers, at, &tier[T]{priority: u.Priority})
 	}

@@ -1,6 +1,7 @@
 package turns
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +20,7 @@ func TestTurns(t *testing.T) {
 		{"by weight", []User[string]{{Cargo: "a", Weight: 3}, {Cargo: "b", Weight: 1}}, repeat("ab", 8), "abaaabaa"},
 		{"a higher priority has all of them", []User[string]{{Cargo: "a", Weight: 9}, {Cargo: "b", Weight: 1, Priority: 1}}, repeat("ab", 3), "bbb"},
 		{"until it wants none", []User[string]{{Cargo: "a", Weight: 1}, {Cargo: "b", Weight: 1, Priority: 1}}, []string{"ab", "a", "ab"}, "bab"},
+		{"the least and the greatest priority", []User[string]{{Cargo: "a", Weight: 1, Priority: math.MinInt}, {Cargo: "b", Weight: 1, Priority: math.MaxInt}, {Cargo: "c", Weight: 1}}, []string{"abc", "ac", "a"}, "bca"},
 		{"a negative priority comes last", []User[string]{{Cargo: "a", Weight: 1, Priority: -1}, {Cargo: "b", Weight: 1}}, []string{"ab", "a", "ab"}, "bab"},
 		{
 			"who wanted none for long catches up with its lag, and the turn that is its due",

@@ -43,6 +43,7 @@ var arrows = map[string][]string{
 	"internal/machines":           {},
 	"internal/memory":             {"retry"},
 	"internal/plural":             {},
+	"internal/extremes":           {},
 	"internal/race":               {},
 	"internal/replies":            {"internal/awsjson"},
 	"internal/sending":            {"retry"},

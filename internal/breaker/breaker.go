@@ -62,6 +62,9 @@ const (
 // failures need not be of distinct messages. An error rate that is harmless before an outage is
 // harmless after it.
 //
+// Messages may fail by themselves as if the dependency were unavailable, as often as they are tried. Such
+// failures count for nothing here once other messages have shown whose fault they are: see faults.
+//
 // A dependency may bear the whole ramp and fail later: it takes a burst of requests, or becomes
 // slower by and by. So a breaker that a ramp has closed is on trial at first: if fewer attempts
 // succeed than usual, by the test of the ramp, and enough messages fail, it ramps up again,
@@ -88,7 +91,8 @@ type Breaker struct {
 	usual   share // of outcomes that are successes, apart from outages and overload
 	unusual int   // failures since the last success: an outage, if it opens
 
-	ramp ramp
+	ramp   ramp
+	faults faults // failures that are the messages' own are no evidence
 }
 
 // New returns a closed breaker that opens after failures of threshold distinct
@@ -117,8 +121,8 @@ func (b *Breaker) NextProbe() time.Time {
 // ProbeNow makes the next probe due at once, if the breaker is open.
 func (b *Breaker) ProbeNow() { b.probeAt = time.Time{} }
 
-// LastFailure returns when an attempt last failed while the breaker was closed or
-// ramping.
+// LastFailure returns when an attempt last failed while the breaker was closed or ramping, other than by
+// the fault of its message.
 func (b *Breaker) LastFailure() time.Time { return b.lastFailure }
 
 // Quiet reports whether the breaker's state is that of a new one: it is closed, not on trial, and
@@ -132,6 +136,9 @@ func (b *Breaker) Quiet() bool {
 func (b *Breaker) Attempted(id string, failed bool, now time.Time) State {
 	if !now.Before(b.trialEnd) {
 		b.trialEnd = time.Time{}
+	}
+	if b.faults.blames(id, failed) {
+		return Closed
 	}
 	overloaded := false
 	switch {
@@ -246,6 +253,9 @@ func (b *Breaker) Relapse(took time.Duration, full int, now time.Time) {
 // high, its rejections would open the breaker, since they end before its successes do.
 func (b *Breaker) Ended(round int, id string, failed bool, took time.Duration, full int, now time.Time, chance float64) {
 	current := round == b.ramp.round // otherwise it began at another level
+	if b.faults.blames(id, failed) {
+		return
+	}
 	if failed && !current {
 		return
 	}
@@ -293,7 +303,7 @@ func (b *Breaker) closeAt(full int, now time.Time) {
 		end = b.trialEnd
 	}
 	// The outage's failures say nothing about other times.
-	*b = Breaker{threshold: b.threshold, usual: b.usual, lastFailure: b.lastFailure, trialEnd: end, ramp: ramp{level: float64(full), usually: b.ramp.usually}}
+	*b = Breaker{threshold: b.threshold, faults: b.faults, usual: b.usual, lastFailure: b.lastFailure, trialEnd: end, ramp: ramp{level: float64(full), usually: b.ramp.usually}}
 }
 
 // Round returns the number of the current round of the ramp, for Ended.

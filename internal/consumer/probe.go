@@ -2,6 +2,7 @@ package consumer
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/reprise-sqs/reprise/internal/breaker"
@@ -131,16 +132,19 @@ func (c *Machine) lookAt(g *Gate, now time.Time) {
 }
 
 // sendCanary lets one message pass, to see how its attempt ends: one that has failed already, so
-// that no other message has to fail, unless g wants one that has not. If none such is held, the
-// next one that is received passes.
+// that no other message has to fail, unless g wants or prefers one that has not. If none such is held,
+// the next one that is received passes.
 func (c *Machine) sendCanary(g *Gate, now time.Time) {
 	if g.WantCanary(c.freshUpTo()) {
 		// minAway is enough: while nothing is received, hiding it for longer does not help.
 		c.sendAway(cmp.Or(c.candidate(&g.tried, now), g.tried.first), g, minAway, now)
 	}
 	lists := []*fifo{&g.tried, &g.held}
-	if g.WantsFresh() {
+	switch {
+	case g.WantsFresh():
 		lists = lists[1:]
+	case g.PrefersFresh():
+		slices.Reverse(lists)
 	}
 	for _, list := range lists {
 		for d := c.candidate(list, now); d != nil && g.Wanted(); d = c.candidate(list, now) {

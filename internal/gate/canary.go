@@ -22,15 +22,17 @@ func (g *Gate) ProbeEnded(number int) (counts bool) {
 // half of the places to other messages.
 func (g *Gate) MoreCanaries(places int) bool { return g.active*2 < max(2, places) }
 
-// WantCanary lets the next message pass, to see how its attempt ends. Every freshEvery times that
-// is one that has not failed: those that failed may be bad messages. If most messages are held, and
-// all of them have failed, it is always one that has not, and WantCanary reports that the owner
-// must hide another to make room: otherwise a producer of so many bad messages could keep all
-// others waiting for ever.
+// WantCanary lets the next message pass, to see how its attempt ends. The second time after the
+// breaker has opened, and then every freshEvery times, that is one that has not failed, if need be
+// the next that is received: those that failed may be bad messages, and the reason why it opened. If
+// most messages are held, and all of them have failed, it is always one that has not, and WantCanary
+// reports that the owner must hide another to make room: otherwise a producer of so many bad messages
+// could keep all others waiting for ever.
 func (g *Gate) WantCanary(most int) (makeRoom bool) {
 	g.canaries++
+	g.sinceOpened++
 	g.wanted = true
-	g.fresh = g.canaries%freshEvery == 0
+	g.fresh = g.sinceOpened%freshEvery == 2
 	if makeRoom = g.Untried() == 0 && g.holding >= most; makeRoom {
 		g.fresh = true
 	}
@@ -39,6 +41,10 @@ func (g *Gate) WantCanary(most int) (makeRoom bool) {
 
 // WantsFresh reports whether the canary must be a message that has not failed.
 func (g *Gate) WantsFresh() bool { return g.fresh }
+
+// PrefersFresh reports whether the canary should be a message that has not failed, if one is held:
+// the first since the breaker has opened.
+func (g *Gate) PrefersFresh() bool { return g.sinceOpened == 1 }
 
 // CanaryPatience returns how long a probe or a canary may run before another canary starts;
 // handlers take as long as usual on average, zero if that is not known. While g waits for a

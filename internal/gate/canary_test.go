@@ -3,6 +3,8 @@ package gate
 import (
 	"testing"
 	"time"
+
+	"github.com/reprise-sqs/reprise/internal/breaker"
 )
 
 func TestCanaries(t *testing.T) {
@@ -19,7 +21,7 @@ func TestCanaries(t *testing.T) {
 		}
 		if g.WantsFresh() {
 			fresh++
-			if n%freshEvery != 0 {
+			if n%freshEvery != 2 {
 				t.Errorf("canary %d must be one that has not failed", n)
 			}
 			if g.AdmitsThis(true, most, start) {
@@ -39,6 +41,28 @@ func TestCanaries(t *testing.T) {
 	}
 	if fresh != 2 {
 		t.Errorf("%d of %d canaries had to be messages that have not failed, want 2", fresh, 2*freshEvery)
+	}
+}
+
+// TestEarlyCanariesAreFresh: each time the breaker opens, by itself or from a ramp, the first canary is
+// preferably a message that has not failed, and the second must be one. A canary that fails begins
+// nothing anew.
+func TestEarlyCanariesAreFresh(t *testing.T) {
+	g := halfOpen()
+	answered := func() { g.Turn(func(b *breaker.Breaker) { b.Answered(time.Second, start) }) }
+	for n, ramps := range []bool{false, false, false, true, false, true, false} {
+		if ramps {
+			answered()
+		}
+		open(g)
+		g.Turn((*breaker.Breaker).Probe)
+		g.WantCanary(10)
+		first := n == 0 || ramps
+		second := n == 1 || n == 4 || n == 6
+		if g.PrefersFresh() != first || g.WantsFresh() != second {
+			t.Errorf("canary %d: one that has not failed is preferred %v, wanted %v", n+1, g.PrefersFresh(), g.WantsFresh())
+		}
+		g.Pass(!second)
 	}
 }
 

@@ -45,16 +45,17 @@ type Gate struct {
 	holding int // messages that are held behind it
 	trying  int // those of them that have failed because the dependency was unavailable
 
-	active   int       // messages let through since the breaker last changed, and not yet ended
-	wanted   bool      // half-open: the next message is the canary
-	fresh    bool      // the canary must be a message that has not failed
-	canaries int       // started so far
-	probing  bool      // the user's probe has not returned
-	waitFor  time.Time // ramping: messages that have failed wait for others until then
-	rested   time.Time // ramping: no handler starts before
-	others   int       // messages that passed and had not failed, since one passed that had
-	passed   int       // messages that passed and had not failed
-	credit   int       // how many that have failed may pass: see TurnOfTried
+	active      int       // messages let through since the breaker last changed, and not yet ended
+	wanted      bool      // half-open: the next message is the canary
+	fresh       bool      // the canary must be a message that has not failed
+	canaries    int       // started so far
+	probing     bool      // the user's probe has not returned
+	sinceOpened int       // canaries since the breaker has opened, other than after a canary
+	waitFor     time.Time // ramping: messages that have failed wait for others until then
+	rested      time.Time // ramping: no handler starts before
+	others      int       // messages that passed and had not failed, since one passed that had
+	passed      int       // messages that passed and had not failed
+	credit      int       // how many that have failed may pass: see TurnOfTried
 }
 
 // New returns a gate that holds no message.
@@ -155,7 +156,10 @@ func (g *Gate) Idle() bool { return !g.Paused && g.holding == 0 && !g.probing }
 // Turn changes the breaker. Messages that g has let through no longer count: they may hang for
 // hours.
 func (g *Gate) Turn(change func(*breaker.Breaker)) {
-	change(&g.Breaker)
+	probing := g.State() == breaker.HalfOpen
+	if change(&g.Breaker); g.State() == breaker.Open && !probing {
+		g.sinceOpened = 0
+	}
 	g.active, g.wanted, g.fresh = 0, false, false
 	g.waitFor, g.rested = time.Time{}, time.Time{}
 	g.others, g.passed, g.credit = 0, 0, 0

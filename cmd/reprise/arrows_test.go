@@ -47,7 +47,7 @@ internal/review             |                                                   
 internal/simreport          | yamltext                                                | retry simulate                          | yaml
 internal/playground         | simreport                                               | plan retry simulate                     |
 internal/queuebench         | latency                                                 |                                         | aws
-internal/redrive            | interrupt terminal                                      | root repriselambda retry sqsserver      | aws
+internal/redrive            | interrupt operate terminal                              | root repriselambda sqsserver            | aws
 
 demo                        | demo interrupt                                          |                                         |
 internal/demo               | forward plural terminal                                 | root examples retry sqsserver           | aws

@@ -73,7 +73,7 @@ func (a *API) send(ctx context.Context, j *job) error {
 		report, err = r.Run(ctx, j.stop)
 	}
 	a.update(j, func(s *Job) {
-		s.Sent, s.Left, s.Busy, s.Done, s.Failed = report.Sent, report.Left, report.Busy, 0, 0
+		s.Sent, s.Left, s.Busy, s.Done, s.Failed, s.Problem = report.Sent, report.Left, report.Busy, 0, 0, report.Partial
 		for _, n := range report.Sent {
 			s.Done += n
 		}

@@ -128,6 +128,8 @@ func serverOutcome(j *admin.Job, words verbs) error {
 		return unsettled(errors.New(apiText(j.Problem)))
 	case j.Failed > 0:
 		return unsettled(fmt.Errorf("left in the queue: %s", plural.Of(j.Failed, words.noun)))
+	case j.Problem != "":
+		return unsettled(errors.New("there may be more: " + apiText(j.Problem)))
 	}
 	return nil
 }

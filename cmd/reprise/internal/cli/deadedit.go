@@ -153,6 +153,8 @@ func (a *app) sendEdited(r *redrive.Redrive, e *edited, asJSON bool, t target) e
 		return t.failed(a.ctx, err, "ReceiveMessage, sqs:SendMessage and sqs:DeleteMessage")
 	case left > 0:
 		return unsettled(errors.New("the letter is still in the queue"))
+	case e.To == "" && report.Partial != "":
+		return unsettled(errors.New("the letter could not be received again, and nothing was sent: " + report.Partial))
 	case e.To == "":
 		return errors.New("the letter could not be received again: somebody else has received or deleted it, or it is behind others of its group; nothing was sent")
 	}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -40,7 +39,9 @@ redrive.
 
 Messages that arrive after the start, or that TO refuses, stay, are counted, and make
 the exit code 3. FROM counts as empty when three long polls in a row find nothing. The
-messages that a killed command was working on are visible again after 15 minutes.
+messages that a killed command was working on are visible again after 15 minutes. If not all
+messages could be looked at, because 100,000 that are not selected had to be held, or because
+a dry run took seven and a half minutes, the exit code is 3, too.
 
 ` + aboutJob + `
 
@@ -115,15 +116,10 @@ func (a *app) runMove(f *moveFlags, from, to string) error {
 	choose(&r, selection)
 	report, err := a.sendBack(&r, words)
 	left := a.printRedrive(&r, report, err == nil, words)
-	switch {
-	case err != nil:
+	if err != nil {
 		return l.target.failed(a.ctx, err, "ReceiveMessage on FROM, sqs:SendMessage on TO and sqs:DeleteMessage")
-	case report.Stopped:
-		return unsettled(errors.New("stopped: the remaining messages are still in the queue; run it again to continue"))
-	case left > 0:
-		return unsettled(fmt.Errorf("left in the queue: %s", plural.Of(left, "message")))
 	}
-	return nil
+	return sentOutcome(&report, left, words)
 }
 
 // verbs are the words of reports for an action on messages.

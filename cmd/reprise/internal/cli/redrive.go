@@ -69,7 +69,11 @@ permitted since the start.
 
 QUEUE counts as empty when three long polls in a row find nothing. Letters that
 others have received are hidden, and so are, for 15 minutes, those that a killed run
-was working on. Every look at a letter, also by --dry-run, counts as a receive.
+was working on. Every look at a letter, also by --dry-run, counts as a receive. Letters that
+stay, because they are not selected or it is a dry run, are hidden until the end, and a queue
+may have 120,000 messages in flight: if 100,000 have to be held, if too many are in flight
+already, or if a dry run takes seven and a half minutes, the command ends with the exit code 3,
+since there may be more.
 
 ` + aboutJob + `
 
@@ -187,15 +191,28 @@ func (a *app) runRedrive(f *redriveFlags, queue string) error {
 		changes.finish(a, &report)
 	}
 	left := a.printRedrive(&r, report, err == nil, words)
-	switch {
-	case err != nil:
+	if err != nil {
 		return queueError(a.ctx, err, "redriving", queue, endpoint)
-	case report.Stopped:
-		return unsettled(errors.New("stopped: the remaining dead letters are still in the queue; run it again to continue"))
-	case left > 0:
-		return unsettled(fmt.Errorf("left in the queue: %s", plural.Of(left, "dead letter")))
 	}
-	return nil
+	return sentOutcome(&report, left, words)
+}
+
+// sentOutcome returns an error if not all messages are where they should be, or may not be: those that were left, and
+// those that the pass may not have seen.
+func sentOutcome(report *redrive.Report, left int, words verbs) error {
+	var problems []error
+	if report.Stopped {
+		problems = append(problems, fmt.Errorf("stopped: the remaining %ss are still in the queue; run it again to continue", words.noun))
+	} else if left > 0 {
+		problems = append(problems, fmt.Errorf("left in the queue: %s", plural.Of(left, words.noun)))
+	}
+	if report.Partial != "" {
+		problems = append(problems, errors.New("there may be more: "+report.Partial))
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return unsettled(errors.Join(problems...))
 }
 
 // printRedrive prints what happened to the letters, and returns how many were left. whole

@@ -187,6 +187,9 @@ func (v *view) counted(job admin.Job) (string, error) {
 			for why, n := range j.Left {
 				left += "; " + counted(n, "letter") + " would be left: letters that " + why
 			}
+			if j.Problem != "" {
+				left += "; there may be more: " + j.Problem
+			}
 			edited := ""
 			if !j.Edit.IsZero() {
 				edited = ", " + grouped(int64(j.Edited)) + " of them edited"

@@ -4,44 +4,49 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strconv"
 	"sync"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/reprise-sqs/reprise"
-	"github.com/reprise-sqs/reprise/cmd/reprise/internal/interrupt"
-	"github.com/reprise-sqs/reprise/retry"
+	"github.com/reprise-sqs/reprise/plan"
 )
 
 // Client is the part of *sqs.Client that a pass calls.
 type Client interface {
+	AttributeReader
 	ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
 	ChangeMessageVisibilityBatch(context.Context, *sqs.ChangeMessageVisibilityBatchInput, ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error)
 	DeleteMessageBatch(context.Context, *sqs.DeleteMessageBatchInput, ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error)
 }
 
-// Pass looks at the messages of a queue, each once. To SQS a look is a receive: it raises the
+// Pass visits the messages of a queue, each once. To SQS a look is a receive: it raises the
 // receive count, and hides the message until the end of the pass, when all messages that it did not
-// delete are given back at once.
+// delete are given back at once. All commands that receive the messages of a queue do it by a pass.
 type Pass struct {
 	Client   Client
 	QueueURL string
-	Keys     []reprise.SigningKey // for the stories of dead letters
-	// Most is how many messages it looks at, at most; 0: no limit.
+	Keys     []reprise.SigningKey // for the stories of dead letters, which Run reads
+	// Most is how many messages are visited, at most, without those that a visit skips; 0: no limit.
 	Most int
 	// Polls is how many receives in a row must bring nothing that was in the queue at the start for
 	// the pass to end.
 	Polls int
-	// Lease is how long SQS hides a message from others if the pass is killed. A pass looks for half
-	// as long at most, so that it sees no message twice.
+	// Lease is how long SQS hides a message from others if the pass is killed. Unless LongerThanLease is set, a
+	// pass looks for half as long at most, so that no message that it holds becomes visible.
 	Lease time.Duration
+	// LongerThanLease has the pass go on until the queue is empty. What it holds becomes visible when its lease ends,
+	// and is hidden anew when it is received again; it is not visited again.
+	LongerThanLease bool
+	// AtOnce is how many batches may be under way at once: received, visited and deleted from. Default: 1.
+	// With more, visits overlap.
+	AtOnce int
+	// Batch is how many messages a receive asks for. Default: 10, as many as SQS permits.
+	Batch int
+	// Before is called before each receive, and may wait. Default: nothing.
+	Before func()
 }
 
 // ErrEnough is returned by a visit to end the pass.
@@ -55,29 +60,32 @@ const (
 	Keep Verdict = iota
 	// Delete deletes it.
 	Delete
+	// Skip is Keep for a message that does not count towards Most.
+	Skip
 )
+
+// Stopped is Outcome.Partial of a pass that was stopped.
+const Stopped = "stopped"
 
 // Outcome is the result of a pass.
 type Outcome struct {
 	Looked, Deleted int
 	// NotDeleted are messages whose delete SQS did not confirm. They may be there still.
 	NotDeleted int
-	// Partial is why the pass may not have looked at all messages; empty: it has, as far as SQS
-	// tells.
+	// Partial is why the pass may have missed messages; empty: it has looked at all, as far as SQS
+	// tells, or at as many as were asked for.
 	Partial string
 }
 
 const (
 	pollSeconds = 1
 	batchSize   = 10
-	// releasers is how many requests give messages back at once.
-	releasers = 8
 	// maxHeld leaves room for consumers in SQS's quota of messages in flight.
 	maxHeld = 100_000
+	// crowded is how many messages in flight are so near to SQS's quota that receives may bring nothing for it. SQS's
+	// count is not exact.
+	crowded = plan.MaxInFlight / 100 * 98
 )
-
-// deleteRetry is for a delete that SQS failed to carry out.
-var deleteRetry = retry.Policy{Backoff: retry.Exponential{Base: 200 * time.Millisecond, Max: 5 * time.Second}, MaxAttempts: 5}
 
 // dateUnit is the resolution of SQS's time, the Date of its answers.
 const dateUnit = time.Second
@@ -86,173 +94,49 @@ const dateUnit = time.Second
 // at the start, enough were seen, visit returns an error, or stop is closed. Messages that are sent
 // meanwhile are visited too, but do not prolong the pass. After ErrEnough Run returns nil. now is SQS's time, as
 // far as it is known. Run gives back the messages that it holds also after a failure, but not after
-// the end of ctx: then they stay hidden until the end of their lease.
-func (p Pass) Run(ctx context.Context, stop <-chan struct{}, visit func(batch []Message, now time.Time) ([]Verdict, error)) (o Outcome, err error) {
-	held := make(map[string]string) // receipt handles by message id
-	defer func() { err = errors.Join(err, p.release(ctx, held)) }()
-	began := time.Now()
-	var start time.Time // SQS's, rounded up
-	for empty := 0; empty < max(p.Polls, 1); {
-		room := batchSize
-		if p.Most > 0 {
-			room = min(room, p.Most-o.Looked)
+// the end of ctx: then they stay hidden until the end of their lease. Messages without a verdict are kept.
+func (p Pass) Run(ctx context.Context, stop <-chan struct{}, visit func(batch []Message, now time.Time) ([]Verdict, error)) (Outcome, error) {
+	return p.Receive(ctx, stop, func(batch []types.Message, now time.Time) ([]Verdict, error) {
+		messages := make([]Message, len(batch))
+		for i := range batch {
+			messages[i] = Read(p.QueueURL, batch[i], p.Keys)
 		}
-		switch {
-		case room == 0:
-			o.Partial = fmt.Sprintf("looked at %d messages, as many as asked for", o.Looked)
-			return o, nil
-		case len(held) >= maxHeld:
-			o.Partial = fmt.Sprintf("looked at %d messages: more in flight would use up the queue's quota", o.Looked)
-			return o, nil
-		case interrupt.Requested(stop):
-			o.Partial = "stopped"
-			return o, nil
-		}
-		if time.Since(began) > p.Lease/2 {
-			o.Partial = fmt.Sprintf("looked at %d messages in %v: those seen first would soon be visible again", o.Looked, p.Lease/2)
-			return o, nil
-		}
-		batch, now, err := p.receive(ctx, room, held)
-		if err != nil {
-			return o, err
-		}
-		if start.IsZero() {
-			start = now.Add(dateUnit)
-		}
-		if empty++; slices.ContainsFunc(batch, func(m Message) bool { return !m.Sent.After(start) }) {
-			empty = 0
-		}
-		if len(batch) == 0 {
-			continue
-		}
-		o.Looked += len(batch)
-		verdicts, err := visit(batch, now)
-		if errors.Is(err, ErrEnough) {
-			return o, nil
-		}
-		if err != nil {
-			return o, err
-		}
-		var doomed []Message
-		for i, m := range batch {
-			if i < len(verdicts) && verdicts[i] == Delete {
-				doomed = append(doomed, m)
-				delete(held, m.ID)
-			}
-		}
-		left := p.delete(ctx, doomed)
-		o.Deleted += len(doomed) - left
-		o.NotDeleted += left
-		if ctx.Err() != nil {
-			return o, context.Cause(ctx)
-		}
-	}
-	return o, nil
-}
-
-// receive returns messages that are not yet held, and SQS's time.
-func (p Pass) receive(ctx context.Context, room int, held map[string]string) (batch []Message, now time.Time, err error) {
-	out, err := p.Client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
-		QueueUrl: &p.QueueURL, MaxNumberOfMessages: int32(room), WaitTimeSeconds: pollSeconds, VisibilityTimeout: int32(p.Lease / time.Second),
-		MessageAttributeNames: []string{"All"}, MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameAll},
+		return visit(messages, now)
 	})
-	if err != nil {
-		return nil, now, err
-	}
-	if now, _ = awsmiddleware.GetServerTime(out.ResultMetadata); now.IsZero() {
-		now = time.Now()
-	}
-	for _, m := range out.Messages {
-		id := aws.ToString(m.MessageId)
-		if _, again := held[id]; !again {
-			batch = append(batch, Read(p.QueueURL, m, p.Keys))
-		}
-		held[id] = aws.ToString(m.ReceiptHandle)
-	}
-	return batch, now, nil
 }
 
-// delete deletes messages, and returns how many SQS did not confirm.
-func (p Pass) delete(ctx context.Context, messages []Message) (left int) {
-	for attempt := 1; len(messages) > 0; attempt++ {
-		entries := make([]types.DeleteMessageBatchRequestEntry, len(messages))
-		for i, m := range messages {
-			entries[i] = types.DeleteMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: m.handle}
-		}
-		out, err := p.Client.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: &p.QueueURL, Entries: entries})
-		if err == nil {
-			messages = unconfirmed(messages, out.Successful)
-		}
-		if attempt == deleteRetry.MaxAttempts || len(messages) == 0 {
-			break
-		}
-		select {
-		case <-time.After(deleteRetry.Wait(messages[0].ID, attempt)):
-		case <-ctx.Done():
-			return len(messages)
-		}
+// Receive is Run for a visit that takes messages as they were received.
+func (p Pass) Receive(ctx context.Context, stop <-chan struct{}, visit func(batch []types.Message, now time.Time) ([]Verdict, error)) (Outcome, error) {
+	if p.Batch == 0 {
+		p.Batch = batchSize
 	}
-	return len(messages)
-}
-
-func unconfirmed(messages []Message, done []types.DeleteMessageBatchResultEntry) []Message {
-	gone := make(map[string]bool, len(done))
-	for _, e := range done {
-		gone[aws.ToString(e.Id)] = true
+	r := &passRun{
+		Pass: p, visit: visit, stop: stop, began: time.Now(), workers: max(p.AtOnce, 1),
+		held: make(map[string]hold), visiting: make(map[string][]string),
 	}
-	var rest []Message
-	for i, m := range messages {
-		if !gone[strconv.Itoa(i)] {
-			rest = append(rest, m)
-		}
-	}
-	return rest
-}
-
-// release gives the held messages back, so that others can receive them.
-func (p Pass) release(ctx context.Context, held map[string]string) error {
-	if ctx.Err() != nil {
-		return nil //nolint:nilerr // Run returns its cause
-	}
-	chunks := make(chan []string)
-	var problems [releasers]error
+	r.freed = sync.NewCond(&r.mu)
 	var workers sync.WaitGroup
-	for i := range releasers {
-		workers.Go(func() {
-			for some := range chunks {
-				if err := p.show(ctx, some); err != nil {
-					problems[i] = err
-				}
-			}
-		})
+	for range r.workers {
+		workers.Go(func() { r.work(ctx) })
 	}
-	for some := range slices.Chunk(slices.Collect(maps.Values(held)), batchSize) {
-		chunks <- some
-	}
-	close(chunks)
 	workers.Wait()
-	for _, err := range problems {
-		if err != nil {
-			return fmt.Errorf("messages that were looked at stay hidden for up to %v: %w", p.Lease, err)
-		}
+	o := r.outcome
+	o.Deleted, o.NotDeleted = r.ledger.done-r.ledger.undone, r.ledger.undone
+	if r.emptied && o.Partial == "" {
+		o.Partial = r.quotaUsedUp(ctx)
 	}
-	return nil
+	return o, errors.Join(r.problem, r.release(ctx))
 }
 
-// show makes messages visible.
-func (p Pass) show(ctx context.Context, handles []string) error {
-	entries := make([]types.ChangeMessageVisibilityBatchRequestEntry, len(handles))
-	for i := range handles {
-		entries[i] = types.ChangeMessageVisibilityBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: &handles[i]}
-	}
-	out, err := p.Client.ChangeMessageVisibilityBatch(ctx, &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: &p.QueueURL, Entries: entries})
+// quotaUsedUp is why receives may have brought nothing although messages are visible: with as many in flight
+// as its quota permits, a queue looks empty. If that cannot be known, it is not said.
+func (r *passRun) quotaUsedUp(ctx context.Context) string {
+	attributes, err := Ref{r.QueueURL, r.Client}.Attributes(ctx)
 	if err != nil {
-		return err
+		return ""
 	}
-	for _, f := range out.Failed {
-		if !f.SenderFault { // else it is gone, or another receiver has it
-			return fmt.Errorf("%s: %s", aws.ToString(f.Code), aws.ToString(f.Message))
-		}
+	if number(attributes[string(types.QueueAttributeNameApproximateNumberOfMessagesNotVisible)]) < crowded {
+		return ""
 	}
-	return nil
+	return fmt.Sprintf("looked at %d messages: so many of the queue are in flight that SQS may show no more (its quota is %d); run it again when they are fewer", r.outcome.Looked, plan.MaxInFlight)
 }

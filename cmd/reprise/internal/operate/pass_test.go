@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
+	"github.com/reprise-sqs/reprise/internal/race"
 	"github.com/reprise-sqs/reprise/reprisetest"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
@@ -52,7 +54,13 @@ func TestPass(t *testing.T) {
 		err     string
 	}{
 		{name: "look", looked: 25},
-		{name: "some", set: func(p *operate.Pass) { p.Most = 12 }, looked: 12, partial: "12 messages, as many as asked for"},
+		{name: "some", set: func(p *operate.Pass) { p.Most = 12 }, looked: 12},
+		{name: "some, and those that are skipped", set: func(p *operate.Pass) { p.Most = 12 }, visit: func(m operate.Message) (operate.Verdict, error) {
+			if m.Body < "10" {
+				return operate.Skip, nil
+			}
+			return operate.Keep, nil
+		}, looked: 22},
 		{name: "delete", visit: func(m operate.Message) (operate.Verdict, error) {
 			if m.Body < "10" {
 				return operate.Delete, nil
@@ -63,6 +71,10 @@ func TestPass(t *testing.T) {
 			visit: func(operate.Message) (operate.Verdict, error) { return operate.Delete, nil }, looked: 25, deleted: 25},
 		{name: "deletes fail", faults: []sqsserver.Fault{{Kind: sqsserver.FaultFailEntry, Action: "DeleteMessageBatch"}},
 			visit: func(operate.Message) (operate.Verdict, error) { return operate.Delete, nil }, looked: 25, left: 25},
+		{name: "delete, and some are delivered twice", faults: []sqsserver.Fault{{Kind: sqsserver.FaultDuplicate, Every: 3}},
+			visit: func(operate.Message) (operate.Verdict, error) { return operate.Delete, nil }, looked: 25, deleted: 25},
+		{name: "a release is throttled", faults: []sqsserver.Fault{{Kind: sqsserver.FaultThrottle, Action: "ChangeMessageVisibilityBatch", Limit: 1}}, looked: 25},
+		{name: "releases fail in part", faults: []sqsserver.Fault{{Kind: sqsserver.FaultFailEntry, Action: "ChangeMessageVisibilityBatch", Every: 2, Limit: 8}}, looked: 25},
 		{name: "error", visit: func(m operate.Message) (operate.Verdict, error) { return operate.Keep, boom }, looked: 10, err: "boom"},
 		{name: "receives fail", faults: []sqsserver.Fault{{Kind: sqsserver.FaultThrottle, Action: "ReceiveMessage", Skip: 1}}, looked: 10, err: "ReceiveMessage"},
 	} {
@@ -195,4 +207,124 @@ func TestPassIsBounded(t *testing.T) {
 			t.Errorf("%+v, %v, %d hidden", o, err, hidden)
 		}
 	})
+}
+
+// TestPassGivesAllBack: what SQS does not give back for good is told, and everything else is given back.
+func TestPassGivesAllBack(t *testing.T) {
+	for _, fault := range []sqsserver.Fault{
+		{Kind: sqsserver.FaultFailEntry, Action: "ChangeMessageVisibilityBatch", Every: 2},
+		{Kind: sqsserver.FaultThrottle, Action: "ChangeMessageVisibilityBatch"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			const all = 600
+			q := reprisetest.NewQueue(t, nil)
+			for i := range all {
+				q.Send(fmt.Sprint(i))
+			}
+			p := pass(q, func(o *sqs.Options) { o.RetryMaxAttempts = 1 })
+			counted := &countedReleases{Client: p.Client}
+			p.Client = counted
+			q.Fault(fault)
+			o, err := p.Run(t.Context(), never, func([]operate.Message, time.Time) ([]operate.Verdict, error) { return nil, nil })
+			_, hidden := inQueue(q)
+			if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%d messages that were looked at stay hidden for up to 15m0s: ", hidden)) || o.Looked != all {
+				t.Errorf("%s: %+v, %v; %d are hidden", fault.Kind, o, err, hidden)
+			}
+			switch {
+			case fault.Kind == sqsserver.FaultFailEntry && hidden > all/8: // half fail in each of five rounds
+				t.Errorf("%d of %d are hidden", hidden, all)
+			case fault.Kind == sqsserver.FaultThrottle && (hidden != all || counted.n.Load() > 200): // not all 60 in each of five rounds
+				t.Errorf("%d are hidden after %d requests", hidden, counted.n.Load())
+			}
+		})
+	}
+}
+
+// countedReleases counts the requests that make messages visible.
+type countedReleases struct {
+	operate.Client
+	n atomic.Int32
+}
+
+func (c *countedReleases) ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.ChangeMessageVisibilityBatchInput, options ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
+	c.n.Add(1)
+	return c.Client.ChangeMessageVisibilityBatch(ctx, in, options...)
+}
+
+// TestPassQuota: a pass says that it may have missed messages when it holds as many as it may, and when the messages
+// that others have in flight use up the quota, with which a queue looks empty.
+func TestPassQuota(t *testing.T) {
+	for inFlight, partial := range map[string]string{"117000": "", "119990": "its quota is 120000"} {
+		synctest.Test(t, func(t *testing.T) {
+			q := reprisetest.NewQueue(t, nil)
+			q.Send("m")
+			p := pass(q)
+			p.Client = busy{p.Client, inFlight}
+			o, err := p.Run(t.Context(), never, func([]operate.Message, time.Time) ([]operate.Verdict, error) { return nil, nil })
+			if err != nil || o.Looked != 1 || !strings.Contains(o.Partial, partial) || (o.Partial == "") != (partial == "") {
+				t.Errorf("%s in flight: %+v, %v", inFlight, o, err)
+			}
+		})
+	}
+	if race.Enabled {
+		t.Skip("100,000 receives take long with the race detector, which has seen them in other tests")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		const all = 100_400
+		q := reprisetest.NewQueue(t, nil)
+		for i := range all {
+			q.Send(fmt.Sprint(i))
+		}
+		p := pass(q)
+		p.AtOnce = 16
+		o, err := p.Run(t.Context(), never, func([]operate.Message, time.Time) ([]operate.Verdict, error) { return nil, nil })
+		_, hidden := inQueue(q)
+		if err != nil || hidden != 0 || o.Looked < 100_000 || o.Looked > 100_200 || !strings.Contains(o.Partial, "use up the queue's quota") {
+			t.Errorf("%+v, %v; %d are hidden", o, err, hidden)
+		}
+	})
+}
+
+// busy is a queue of which so many messages are in flight.
+type busy struct {
+	operate.Client
+	inFlight string
+}
+
+func (b busy) GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {
+	return &sqs.GetQueueAttributesOutput{Attributes: map[string]string{"ApproximateNumberOfMessagesNotVisible": b.inFlight}}, nil
+}
+
+// TestPassLongerThanItsLease: a pass that may take longer holds anew what is visible again, visits nothing twice, and
+// ends when only that comes, however soon it does.
+func TestPassLongerThanItsLease(t *testing.T) {
+	for _, slow := range []time.Duration{0, 10 * time.Second} { // in 10 s a receive of ten does not keep up with 90 of a minute
+		synctest.Test(t, func(t *testing.T) {
+			q := reprisetest.NewQueue(t, nil)
+			for i := range 90 {
+				q.Send(fmt.Sprint(i))
+			}
+			sendDelayed(t, q, "late", 100*time.Second)
+			p := pass(q)
+			p.Lease, p.LongerThanLease, p.Before = time.Minute, true, func() { time.Sleep(slow) }
+			if slow == 0 {
+				p.Polls = 120
+			}
+			seen := make(map[string]bool)
+			began := time.Now()
+			o, err := p.Run(t.Context(), never, func(batch []operate.Message, _ time.Time) ([]operate.Verdict, error) {
+				for _, m := range batch {
+					if seen[m.ID] {
+						t.Errorf("%q is visited twice", m.Body)
+					}
+					seen[m.ID] = true
+				}
+				return nil, nil
+			})
+			_, hidden := inQueue(q)
+			if took := time.Since(began); err != nil || hidden != 0 || o.Partial != "" || o.Looked != 91 || took > 10*time.Minute {
+				t.Errorf("%+v, %v after %v; %d are hidden", o, err, took, hidden)
+			}
+		})
+	}
 }

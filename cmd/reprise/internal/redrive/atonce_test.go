@@ -10,7 +10,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/redrive"
+	"github.com/reprise-sqs/reprise/internal/race"
 	"github.com/reprise-sqs/reprise/reprisetest"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
@@ -43,7 +47,7 @@ func once(t *testing.T, n int, queues ...*reprisetest.Queue) {
 
 // TestBatchesAtOnce: requests that take long do not add up.
 func TestBatchesAtOnce(t *testing.T) {
-	for atOnce, most := range map[int]time.Duration{1: 90 * time.Second, 0: 12 * time.Second} {
+	for atOnce, most := range map[int]time.Duration{1: 90 * time.Second, 0: 13 * time.Second} { // the last second is of the count of messages in flight
 		synctest.Test(t, func(t *testing.T) {
 			source, dead := lettersOf(t, 320)
 			slow := sqsserver.Fault{Kind: sqsserver.FaultSlowReply, Delay: time.Second}
@@ -193,4 +197,41 @@ func TestOrderOfGroupsInBatches(t *testing.T) {
 			t.Errorf("%d of 120 letters arrived", n)
 		}
 	})
+}
+
+// TestPastTheQuota: a run that has to hold more letters that are not selected than a queue may have in flight says that
+// it has not seen all.
+func TestPastTheQuota(t *testing.T) {
+	if race.Enabled {
+		t.Skip("100,000 receives take long with the race detector, which has seen them in other tests")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		const all = 100_400
+		source := reprisetest.NewQueue(t, nil)
+		dead := source.NewDeadLetterQueue(100)
+		for i := range all {
+			dead.SendMessage(letterOf(source.ARN(), fmt.Sprint(i), ""))
+		}
+		last := fmt.Sprint(all - 1)
+		report := redriven(t, dead, redrive.Redrive{Select: func(m *types.Message, _ time.Time) bool { return *m.Body == last }})
+		if !strings.Contains(report.Partial, "use up the queue's quota") || report.Stopped || len(report.Left)+len(report.Sent) > 0 {
+			t.Errorf("%+v", report)
+		}
+		visible(t, dead)
+	})
+}
+
+// TestReleasesAreRetried: a request or a letter that SQS fails to give back once is given back.
+func TestReleasesAreRetried(t *testing.T) {
+	for _, fault := range []sqsserver.Fault{
+		{Kind: sqsserver.FaultThrottle, Action: "ChangeMessageVisibilityBatch", Limit: 5},
+		{Kind: sqsserver.FaultFailEntry, Action: "ChangeMessageVisibilityBatch", Skip: 3, Every: 7},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			_, dead := lettersOf(t, 300)
+			dead.Fault(fault)
+			redriven(t, dead, redrive.Redrive{DryRun: true}, func(o *sqs.Options) { o.RetryMaxAttempts = 1 })
+			visible(t, dead)
+		})
+	}
 }

@@ -25,7 +25,6 @@ func (r Redrive) RunInside(ctx context.Context, stop <-chan struct{}, server *sq
 			Redrive: r,
 			report:  Report{Sent: make(map[string]int), Left: make(map[string]int)},
 			queues:  make(map[string]*queue),
-			held:    make(map[string]string),
 		},
 		server:  server,
 		blocked: make(map[string]bool),
@@ -45,6 +44,7 @@ type inside struct {
 	start   time.Time       // by the server's clock, to the nanosecond
 	blocked map[string]bool // FIFO: groups of which a message was left
 	moved   int
+	taken   int // letters, for Max
 }
 
 // insideBatch is how many letters are read, and moved with one sync of the journal.

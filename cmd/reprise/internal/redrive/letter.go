@@ -15,8 +15,7 @@ import (
 // letter is a dead letter as it was received.
 type letter struct{ *types.Message }
 
-func (l letter) id() string     { return aws.ToString(l.MessageId) }
-func (l letter) handle() string { return aws.ToString(l.ReceiptHandle) }
+func (l letter) id() string { return aws.ToString(l.MessageId) }
 
 // group is the letter's message group; that of a FIFO queue if it has none.
 func (l letter) group() string { return l.outgoing(true, false).GroupID }

@@ -5,18 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
 
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
-	"github.com/reprise-sqs/reprise/retry"
 )
 
 // queue takes letters.
@@ -126,7 +121,7 @@ func refusedItself(err error) bool {
 // refused, which is called with p.mu held, leaves a letter that q did not accept and, to keep the order, the letters of its group
 // behind it. It returns the remaining letters.
 func (p *run) refused(q *queue, l letter, err error, behind []letter) []letter {
-	p.leave(l, fmt.Sprintf("were not accepted by %s: %s", q.url, brief(err)))
+	p.count(fmt.Sprintf("were not accepted by %s: %s", q.url, brief(err)))
 	if refusedItself(err) {
 		q.refusals = 0 // the queue works: a bad letter must not hold up the others
 	} else if q.refusals++; q.refusals == maxRefusals {
@@ -139,7 +134,7 @@ func (p *run) refused(q *queue, l letter, err error, behind []letter) []letter {
 func (p *run) unfit(l letter, err error, behind []letter) []letter {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.leave(l, Unfit+terminal.Line(err.Error(), maxBrief))
+	p.count(Unfit + terminal.Line(err.Error(), maxBrief))
 	return p.leaveBehind(l, behind)
 }
 
@@ -165,71 +160,10 @@ func (p *run) leaveBehind(l letter, behind []letter) []letter {
 		if other.group() != group {
 			return false
 		}
-		p.leave(other, behindAnother)
+		p.count(behindAnother)
 		return true
 	})
 }
-
-// deleteRetry is the pause before a failed delete is repeated.
-var deleteRetry = retry.Policy{Backoff: retry.Exponential{Base: 200 * time.Millisecond, Max: 5 * time.Second}, MaxAttempts: 5}
-
-// delete deletes letters that have been sent back.
-func (p *run) delete(ctx context.Context, letters []letter) {
-	for some := range slices.Chunk(letters, maxBatch) {
-		p.deleteBatch(ctx, some)
-	}
-}
-
-func (p *run) deleteBatch(ctx context.Context, letters []letter) {
-	ctx, cancel := context.WithTimeout(ctx, deleteFor)
-	defer cancel()
-	p.mu.Lock()
-	for _, l := range letters {
-		p.ledger.set(l.id(), undone)
-	}
-	p.mu.Unlock()
-	for attempt := 1; len(letters) > 0 && ctx.Err() == nil; attempt++ {
-		entries := make([]types.DeleteMessageBatchRequestEntry, len(letters))
-		for i, l := range letters {
-			entries[i] = types.DeleteMessageBatchRequestEntry{Id: entryID(i), ReceiptHandle: l.ReceiptHandle}
-		}
-		out, err := p.Client.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: &p.QueueURL, Entries: entries})
-		if err == nil {
-			letters = p.deleted(letters, out.Successful)
-		}
-		if len(letters) == 0 || attempt == deleteRetry.MaxAttempts {
-			return
-		}
-		select {
-		case <-time.After(deleteRetry.Wait(letters[0].id(), attempt)):
-		case <-ctx.Done():
-		}
-	}
-}
-
-// deleted notes which letters SQS has deleted, and returns the others.
-func (p *run) deleted(letters []letter, done []types.DeleteMessageBatchResultEntry) []letter {
-	gone := make([]bool, len(letters))
-	for _, e := range done {
-		if i, err := strconv.Atoi(aws.ToString(e.Id)); err == nil && i >= 0 && i < len(letters) {
-			gone[i] = true
-		}
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var rest []letter
-	for i, l := range letters {
-		if gone[i] {
-			p.ledger.unset(l.id(), undone)
-		} else {
-			rest = append(rest, l)
-		}
-	}
-	return rest
-}
-
-// entryID returns the id of the i-th entry of a batch.
-func entryID(i int) *string { return aws.String(strconv.Itoa(i)) }
 
 // maxBrief is how many bytes of an error's text are shown: a service may have written it.
 const maxBrief = 500
@@ -244,5 +178,3 @@ func brief(err error) string {
 	}
 	return terminal.Line(err.Error(), maxBrief)
 }
-
-func text(code, message *string) string { return aws.ToString(code) + ": " + aws.ToString(message) }

@@ -9,8 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
 )
 
 // Redrive empties a dead-letter queue.
@@ -37,7 +36,7 @@ type Redrive struct {
 	// Max is the maximum number of letters to try to send back. Default: no limit.
 	Max int
 	// Select reports whether a letter is sent back; now is SQS's time. Other letters stay, and the
-	// report does not count them. Default: all are.
+	// report does not count them. Several goroutines may call it at once. Default: all are.
 	Select func(m *types.Message, now time.Time) bool
 	// WithoutBodies has RunInside not read the bodies for Select: it does not look at them, and there are
 	// no Keys, whose signatures are bound to bodies. Default: they are read.
@@ -75,20 +74,21 @@ type Report struct {
 	Busy int
 	// Stopped reports that Run was stopped, and may not have received all letters.
 	Stopped bool
+	// Partial is why Run may not have received all letters, if it was not stopped: for example, because it held too
+	// many that are not selected. Empty: it has received all, as far as SQS tells, or as many as Max. RunInside sees
+	// all.
+	Partial string
 }
 
 const (
-	// lease is how long SQS hides a letter from others. Run works on a letter for at most sendFor
-	// and deleteFor; for the rest of the lease the letters that it leaves do not come back to its
-	// own receives.
-	lease     = 15 * time.Minute
-	sendFor   = time.Minute
-	deleteFor = time.Minute
+	// lease is how long SQS hides a letter from others. Run works on a letter for at most maxWait, sendFor and a minute
+	// of deletes.
+	lease   = 15 * time.Minute
+	sendFor = time.Minute
 	// The queue counts as empty after so many long polls in a row without a message: even a long
 	// poll can miss one.
-	emptyPolls  = 3
-	pollSeconds = 1
-	maxBatch    = 10
+	emptyPolls = 3
+	maxBatch   = 10
 	// defaultAtOnce is how many batches keep the requests of a machine with a few processors busy.
 	defaultAtOnce = 16
 	// maxWait is how long a batch that was received waits for its turn by the rate, at most: far less
@@ -99,32 +99,23 @@ const (
 	maxReasons = 20
 )
 
-// run is one pass over the queue. Several workers receive, send and delete a batch each. mu guards what
-// changes, but for what lookups guards; no request is made while it is held.
+// run sends back the letters of a pass over the queue. mu guards what changes, but for what lookups guards; no
+// request is made while it is held.
 type run struct {
 	Redrive
 	mu     sync.Mutex
-	freed  *sync.Cond // of mu: a worker has ended its batch
 	report Report
-	own    arn.ARN             // of the dead-letter queue
-	before time.Time           // only letters from before are sent back
-	began  time.Time           // the start, by SQS's clock
-	clock  time.Time           // the start, by this machine's clock
-	to     *queue              // takes all letters; nil: their sources do
-	queues map[string]*queue   // by the ARN or the URL that SQS gives them
-	listed map[string]string   // the URLs of the queues with this dead-letter queue, by PathOf; nil: not asked yet
-	denied string              // why the queues cannot be listed
-	taken  int                 // letters, for Max
-	ledger ledger              // of all letters that were taken; the maps below are by message id, too
-	held   map[string]string   // receipt handles of letters that are left
-	made   map[string]bool     // ids of the messages that were sent in the first moments
-	newer  map[string][]letter // letters that were received again while they were being sent
+	own    arn.ARN           // of the dead-letter queue
+	before time.Time         // only letters from before are sent back
+	clock  time.Time         // the start, by this machine's clock
+	to     *queue            // takes all letters; nil: their sources do
+	queues map[string]*queue // by the ARN or the URL that SQS gives them
+	listed map[string]string // the URLs of the queues with this dead-letter queue, by PathOf; nil: not asked yet
+	denied string            // why the queues cannot be listed
+	sent   int               // letters
+	made   map[string]bool   // ids of the messages that were sent in the first moments
+	nextAt time.Time         // Rate: when the next letter may be sent
 
-	workers int           // that have not ended
-	asked   int           // letters that the receives under way may bring
-	ended   bool          // no worker goes on
-	problem error         // the first that ended a worker
-	nextAt  time.Time     // Rate: when the next letter may be sent
 	lookups chan struct{} // has a token while queues, listed and denied are in use
 	inOrder chan struct{} // has a token while letters go to a FIFO queue
 }
@@ -138,21 +129,35 @@ func (r Redrive) Run(ctx context.Context, stop <-chan struct{}) (Report, error) 
 		Redrive: r,
 		report:  Report{Sent: make(map[string]int), Left: make(map[string]int)},
 		queues:  make(map[string]*queue),
-		held:    make(map[string]string),
 		made:    make(map[string]bool),
-		newer:   make(map[string][]letter),
+		nextAt:  time.Now(),
 		lookups: make(chan struct{}, 1),
 		inOrder: make(chan struct{}, 1),
 	}
-	p.freed = sync.NewCond(&p.mu)
 	err := p.begin(ctx)
 	if err == nil {
 		err = p.empty(ctx, stop)
 	}
-	if n := p.ledger.undone; n > 0 {
+	return p.report, errors.Join(err, p.close(ctx))
+}
+
+// empty has a pass receive the letters. A dry run holds all of them until its end, and so has to end within their
+// leases.
+func (p *run) empty(ctx context.Context, stop <-chan struct{}) error {
+	pass := operate.Pass{
+		Client: p.Client, QueueURL: p.QueueURL, Most: p.Max, Polls: emptyPolls, Lease: lease, LongerThanLease: !p.DryRun,
+		AtOnce: p.atOnce(), Batch: p.batch(), Before: func() { p.awaitRate(ctx, stop) },
+	}
+	outcome, err := pass.Receive(ctx, stop, func(messages []types.Message, now time.Time) ([]operate.Verdict, error) {
+		return p.visit(ctx, stop, messages, now), nil
+	})
+	if n := outcome.NotDeleted; n > 0 {
 		p.report.Left["were sent back, but could not be deleted: another run would send them a second time"] += n
 	}
-	return p.report, errors.Join(err, p.release(ctx), p.close(ctx))
+	if p.report.Stopped = outcome.Partial == operate.Stopped; !p.report.Stopped {
+		p.report.Partial = outcome.Partial
+	}
+	return err
 }
 
 // begin asks for the queue's ARN, and for SQS's time, to compare it with the times of messages.
@@ -170,7 +175,7 @@ func (p *run) begin(ctx context.Context) error {
 	if !ok {
 		now = time.Now()
 	}
-	p.began, p.clock = now, time.Now()
+	p.clock = time.Now()
 	p.before = now.Truncate(time.Second).Add(time.Second) // replies have whole seconds
 	if p.To == "" {
 		return nil
@@ -184,66 +189,39 @@ func (p *run) begin(ctx context.Context) error {
 	return nil
 }
 
-// sort returns the letters to send back, by their queues, those that were sent back and are still to
-// be deleted, and when the first may be sent. It keeps the others hidden, and gives back the room of
-// the receive.
-func (p *run) sort(ctx context.Context, room int, messages []types.Message) (back map[*queue][]letter, undeleted []letter, turn time.Time) {
-	chosen, undeleted := p.choose(messages)
-	p.lookups <- struct{}{} // requests may be needed, which the lock must not wait for
-	found, problems := make([]*queue, len(chosen)), make([]string, len(chosen))
-	for i, l := range chosen {
-		found[i], problems[i] = p.queueOf(ctx, l)
-	}
-	<-p.lookups
-
-	back = make(map[*queue][]letter)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := 0
-	for i, l := range chosen {
-		problem := problems[i]
-		if problem == "" {
-			problem = found[i].closed
-		}
-		if problem != "" {
-			p.leave(l, problem)
-			continue
-		}
-		n++
-		back[found[i]] = append(back[found[i]], l)
-	}
-	p.taken += n
-	p.asked -= room
-	p.freed.Broadcast()
-	return back, undeleted, p.turn(n)
-}
-
-// choose returns the messages that are new and selected, and those that were sent back before.
-func (p *run) choose(messages []types.Message) (chosen, undeleted []letter) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// visit sends back the letters of a receive, when the rate permits it, and returns what becomes of each. Those that are
+// not selected, or have no queue to go to, do not count as tried.
+func (p *run) visit(ctx context.Context, stop <-chan struct{}, messages []types.Message, now time.Time) []operate.Verdict {
+	back, verdicts := make(map[*queue][]letter), make([]operate.Verdict, len(messages))
+	places := make(map[string]int, len(messages)) // by message id
 	for i := range messages {
 		l := letter{&messages[i]}
-		if _, known := p.held[l.id()]; known {
-			p.held[l.id()] = l.handle()
+		if p.Select != nil && !p.Select(l.Message, now) {
+			verdicts[i] = operate.Skip
 			continue
 		}
-		if p.ledger.has(l.id(), taken) {
-			if p.ledger.has(l.id(), sent) {
-				undeleted = append(undeleted, l) // its delete was lost
-			} else {
-				p.newer[l.id()] = append(p.newer[l.id()], l) // a worker is sending it
-			}
+		q, problem := p.queueOf(ctx, l)
+		if problem != "" {
+			p.leave(problem)
+			verdicts[i] = operate.Skip
 			continue
 		}
-		if p.Select != nil && !p.Select(l.Message, p.began.Add(time.Since(p.clock))) {
-			p.held[l.id()] = l.handle()
-			continue
-		}
-		p.ledger.set(l.id(), taken)
-		chosen = append(chosen, l)
+		back[q], places[l.id()] = append(back[q], l), i
 	}
-	return chosen, undeleted
+	if !p.await(ctx, stop, p.turn(len(places))) {
+		return verdicts
+	}
+	for q, letters := range back {
+		for _, l := range p.sendBack(ctx, q, letters) {
+			verdicts[places[l.id()]] = operate.Delete
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.Progress != nil {
+		p.Progress(p.sent)
+	}
+	return verdicts
 }
 
 // queueOf returns the queue to which l goes, or the reason to leave it.
@@ -251,10 +229,14 @@ func (p *run) queueOf(ctx context.Context, l letter) (q *queue, problem string) 
 	if !l.date().Before(p.before) || p.cameBack(l) {
 		return nil, cameLate
 	}
-	if p.to != nil {
-		return p.to, ""
+	if q = p.to; q == nil {
+		p.lookups <- struct{}{} // requests may be needed, which the lock must not wait for
+		q = p.sourceOf(ctx, l)
+		<-p.lookups
 	}
-	return p.sourceOf(ctx, l), ""
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return q, q.closed
 }
 
 // doubtful is how long after the start letters may be sent whose dates do not tell that: SQS's time
@@ -273,53 +255,35 @@ func (p *run) cameBack(l letter) bool {
 	return p.made[story.Message] || p.made[story.Origin]
 }
 
-// sendBack sends letters to their queues, and deletes those that were confirmed.
-func (p *run) sendBack(ctx context.Context, back map[*queue][]letter) {
-	for q, letters := range back {
-		if p.DryRun {
-			p.mu.Lock()
-			for _, l := range letters {
-				p.held[l.id()] = l.handle()
-			}
-			p.report.Sent[q.url] += len(letters)
-			p.mu.Unlock()
-			continue
-		}
-		p.mu.Lock()
-		closed := q.closed // meanwhile
-		for _, l := range letters {
-			if closed != "" {
-				p.leave(l, closed)
-			}
-		}
-		p.mu.Unlock()
+// sendBack sends letters to their queue, and returns those that were confirmed, which are to be deleted.
+func (p *run) sendBack(ctx context.Context, q *queue, letters []letter) (confirmed []letter) {
+	p.mu.Lock()
+	closed := q.closed // meanwhile
+	for range letters {
 		if closed != "" {
-			continue
+			p.count(closed)
 		}
-		confirmed := p.send(ctx, q, letters)
-		p.mu.Lock()
-		gone := confirmed
-		for _, l := range confirmed {
-			p.ledger.set(l.id(), sent)
-			gone = append(gone, p.newer[l.id()]...) // SQS deletes by the newest receipt handle
-			delete(p.newer, l.id())
-		}
-		if len(confirmed) > 0 {
-			p.report.Sent[q.url] += len(confirmed)
-		}
-		p.mu.Unlock()
-		p.delete(ctx, gone)
 	}
+	if p.DryRun {
+		p.report.Sent[q.url] += len(letters)
+	}
+	p.mu.Unlock()
+	if closed != "" || p.DryRun {
+		return nil
+	}
+	confirmed = p.send(ctx, q, letters)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.sent += len(confirmed); len(confirmed) > 0 {
+		p.report.Sent[q.url] += len(confirmed)
+	}
+	return confirmed
 }
 
-// leave counts a letter as left, and keeps it hidden until the end of the run. The caller holds
-// p.mu.
-func (p *run) leave(l letter, why string) {
-	p.held[l.id()] = l.handle()
-	for _, again := range p.newer[l.id()] {
-		p.held[l.id()] = again.handle()
-	}
-	delete(p.newer, l.id())
+// leave is count for those who do not hold the lock.
+func (p *run) leave(why string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.count(why)
 }
 
@@ -329,35 +293,12 @@ const (
 	behindAnother = "are behind a letter of their group that was left"
 )
 
-// count counts a letter as left.
+// count counts a letter as left. The caller holds p.mu.
 func (p *run) count(why string) {
 	if _, known := p.report.Left[why]; !known && len(p.report.Left) >= maxReasons {
 		why = "were left for other reasons than those: remove the reasons above, and run the command again"
 	}
 	p.report.Left[why]++
-}
-
-// release makes the letters that are left visible again. Run calls it last, also after a failure.
-// After the end of ctx it does nothing, and the letters stay hidden until the lease ends.
-func (p *run) release(ctx context.Context) error {
-	if ctx.Err() != nil {
-		return nil
-	}
-	handles := slices.Collect(maps.Values(p.held))
-	for some := range slices.Chunk(handles, maxBatch) {
-		entries := make([]types.ChangeMessageVisibilityBatchRequestEntry, len(some))
-		for i := range some {
-			entries[i] = types.ChangeMessageVisibilityBatchRequestEntry{Id: entryID(i), ReceiptHandle: &some[i]}
-		}
-		out, err := p.Client.ChangeMessageVisibilityBatch(ctx, &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: &p.QueueURL, Entries: entries})
-		if err == nil && len(out.Failed) > 0 && !out.Failed[0].SenderFault {
-			err = errors.New(text(out.Failed[0].Code, out.Failed[0].Message))
-		}
-		if err != nil {
-			return fmt.Errorf("the dead letters that are left stay hidden for up to %v: %w", lease, err)
-		}
-	}
-	return nil
 }
 
 // close closes the senders of the queues.

@@ -1,25 +1,25 @@
-package redrive
+package operate
 
 import "crypto/sha256"
 
-// ledger has what became of each letter, by its id, for as long as the run lasts. Of an id it keeps half of
+// ledger has what became of each message, by its id, for as long as a pass lasts. Of an id it keeps half of
 // a digest: ids are texts of any length, which can be parts of larger ones, and with them a million
-// letters took more than a gigabyte in place of some 30 MB. Nobody can make two ids with the same
+// messages took more than a gigabyte in place of some 30 MB. Nobody can make two ids with the same
 // digest.
 type ledger struct {
 	marks  map[digest]mark
-	sent   int // letters that are marked so
+	done   int // messages that are marked so
 	undone int
 }
 
 type digest [sha256.Size / 2]byte
 
-// mark is a set of what happened to a letter.
+// mark is a set of what happened to a message.
 type mark uint8
 
 const (
-	taken  mark = 1 << iota // received and chosen
-	sent                    // sent back
+	seen   mark = 1 << iota // received, and visited or about to be
+	done                    // to be deleted
 	undone                  // to be deleted, and not known to be
 )
 
@@ -28,10 +28,10 @@ func digestOf(id string) digest {
 	return digest(sum[:])
 }
 
-// has reports whether a letter has a mark.
+// has reports whether a message has a mark.
 func (l *ledger) has(id string, m mark) bool { return l.marks[digestOf(id)]&m != 0 }
 
-// set gives a letter a mark.
+// set gives a message a mark.
 func (l *ledger) set(id string, m mark) {
 	if l.marks == nil {
 		l.marks = make(map[digest]mark)
@@ -42,7 +42,7 @@ func (l *ledger) set(id string, m mark) {
 	l.count(m&^before, 1)
 }
 
-// unset takes a mark from a letter.
+// unset takes a mark from a message.
 func (l *ledger) unset(id string, m mark) {
 	key := digestOf(id)
 	if before := l.marks[key]; before&m != 0 {
@@ -52,8 +52,8 @@ func (l *ledger) unset(id string, m mark) {
 }
 
 func (l *ledger) count(changed mark, by int) {
-	if changed&sent != 0 {
-		l.sent += by
+	if changed&done != 0 {
+		l.done += by
 	}
 	if changed&undone != 0 {
 		l.undone += by

@@ -120,8 +120,9 @@ func TestLookWithoutReceives(t *testing.T) {
 		lines  int
 		looked string
 	}{
-		{[]string{"peek", "orders"}, 1, "looked at 2 messages, of which 1 matched"},
-		{[]string{"peek", "orders", "--hidden"}, 2, "looked at 2 messages, of which 1 matched"},
+		{[]string{"peek", "orders"}, 1, "looked at 1 message; the server showed them"},
+		{[]string{"peek", "orders", "--hidden"}, 2, "looked at 2 messages; the server showed them"},
+		{[]string{"peek", "orders", "--hidden", "--limit", "1"}, 1, "looked at 1 message; the server showed them"},
 		{[]string{"peek", "f.fifo", "--limit", "20"}, 20, "looked at 20 messages"},
 		{[]string{"search", "orders", "--where", "order=1"}, 1, "looked at 2 messages, of which 1 matched"},
 		{[]string{"search", "f.fifo", "--group", "g"}, 25, "looked at 25 messages"},

@@ -49,7 +49,7 @@ func (a *API) queuesOf(c *Running) (names []string) {
 // neither: its receiver may run it, so it must not become visible to others.
 func (a *API) retryCopies(ctx context.Context, c *Running, wanted func(id string) bool) (retried []string, left int, err error) {
 	for _, queue := range a.queuesOf(c) {
-		some, err := a.cfg.Server.EndDelays(ctx, queue, func(info *sqsserver.MessageInfo) bool {
+		some, _ := a.cfg.Server.EndDelays(ctx, queue, func(info *sqsserver.MessageInfo) bool {
 			switch {
 			case !mayBeDelayedCopy(info) || !wanted(info.ID):
 				return false
@@ -61,9 +61,10 @@ func (a *API) retryCopies(ctx context.Context, c *Running, wanted func(id string
 		})
 		retried = append(retried, some...)
 		if ctx.Err() != nil {
-			return retried, left, fmt.Errorf("the request ended after %s: %w", plural.Of(len(retried), "copy"), err)
+			// The server notices that only between messages: it has no error if the request ended at the last.
+			return retried, left, fmt.Errorf("the request ended after %s: %w", plural.Of(len(retried), "copy"), context.Cause(ctx))
 		}
-		// Otherwise the queue was deleted, or the server stops, which others report.
+		// An error that is left says that the queue was deleted, or that the server stops, which others report.
 	}
 	return retried, left, nil
 }

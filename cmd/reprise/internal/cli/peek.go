@@ -260,7 +260,12 @@ func (l *look) run(selection operate.Selection, limit int) (operate.Outcome, err
 		l.app.printTable(operate.MessagesTable(found, l.plan.MaxReceives, last))
 		fmt.Fprint(l.app.stdout, operate.WaitsText(found, time.Now()))
 	}
-	l.note(outcome.Looked, matches, atLimit)
+	looked := outcome.Looked
+	if l.inside != nil && selection.Empty() { // the server has passed over messages, which nobody asked to see
+		matches += len(l.first)
+		looked = matches
+	}
+	l.note(looked, matches, atLimit)
 	if unknown != "" {
 		fmt.Fprintf(l.app.stderr, "reprise: not known: %s\n", unknown)
 	}
@@ -290,6 +295,9 @@ func (l *look) note(looked, matches, atLimit int) {
 		fallthrough
 	case looked > 0:
 		text += "; to SQS a look is a receive: it has raised their receive counts by one"
+	}
+	if n := len(l.first); n > 0 && l.inside == nil {
+		text += fmt.Sprintf("; the server showed %s without a receive", plural.Of(n, "hidden message"))
 	}
 	if atLimit > 0 {
 		text += fmt.Sprintf("; %d of them have now been received %s: at the next receive SQS moves them to the dead-letter queue", atLimit, plural.Of(l.plan.MaxReceives, "time"))

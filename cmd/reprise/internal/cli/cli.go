@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/children"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/daemon"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/delivery"
@@ -29,7 +30,7 @@ const (
 	exitUnsettled = 3
 	// exitStorage: the data directory cannot be used, is damaged, or its disk failed.
 	exitStorage = 4
-	// exitAccess: the AWS settings or permissions do not lead to the queue.
+	// exitAccess: the queue does not exist, or the AWS settings or permissions do not lead to it.
 	exitAccess = 5
 )
 
@@ -48,8 +49,9 @@ Exit codes:
        broken
   4    the data directory cannot be used or is damaged, or its disk failed: the
        message says what to do; restarting does not help until that is done
-  5    run cannot reach its queue with these AWS settings and permissions: the
-       message says what to set
+  5    a queue does not exist, or cannot be reached with these AWS settings and
+       permissions, or the process at --admin does not have it: the message says
+       what to set
   130  stopped at once by a second Ctrl-C (143: by a second SIGTERM)
 
 The first Ctrl-C stops gracefully: running work is finished and settled.`
@@ -156,6 +158,9 @@ func run(f func(args []string) error) func(*cobra.Command, []string) error {
 		}
 		if _, ok := errors.AsType[*daemon.StorageError](err); ok {
 			return &failure{exitStorage, err}
+		}
+		if answer, ok := errors.AsType[*admin.Error](err); ok && (answer.Code == "no-such-queue" || answer.Code == "not-consumed") {
+			return &failure{exitAccess, err}
 		}
 		return &failure{exitFailure, err}
 	}

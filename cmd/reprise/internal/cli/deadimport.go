@@ -81,7 +81,9 @@ func (a *app) runDeadImport(f *importFlags, queue, path string) error {
 		return fmt.Errorf("FILE %s cannot be read twice: copy it to a file: %w", path, err)
 	}
 	report, err := sendAll(ctx, t.client, t.url, paced(ctx, letters(), f.rate))
-	fmt.Fprintf(a.stdout, "%d sent to %s\n", report.Sent, t.url)
+	if err == nil || report.Sent > 0 {
+		fmt.Fprintf(a.stdout, "%d sent to %s\n", report.Sent, t.url)
+	}
 	for _, r := range report.refused {
 		fmt.Fprintf(a.stderr, "reprise: %s\n", r)
 	}

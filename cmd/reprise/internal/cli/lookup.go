@@ -17,10 +17,16 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// resolve returns the URL of a queue that is given by URL or name.
+// resolve returns the URL of a queue that is given by URL or name. Either way a queue that does not exist is an error.
+// At a URL there may be one whose attributes may not be read.
 func resolve(ctx context.Context, client *sqs.Client, queue string) (string, error) {
 	if strings.Contains(queue, "://") {
-		return queue, nil
+		_, err := client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &queue, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameQueueArn}})
+		_, missing := errors.AsType[*types.QueueDoesNotExist](err)
+		if _, answered := errors.AsType[smithy.APIError](err); answered && !missing {
+			err = nil
+		}
+		return queue, err
 	}
 	out, err := client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &queue})
 	if err != nil {

@@ -312,16 +312,21 @@ func resolveQueue(ctx context.Context, client *sqs.Client, queue string, endpoin
 	return found, nil
 }
 
-// queueError explains the most common failures, with a remedy; doing is what failed.
+// queueError explains the most common failures, with a remedy; doing is what failed. Errors that only a change of
+// the settings can correct exit with exitAccess, as those of accessError do.
 func queueError(ctx context.Context, err error, doing, queue string, endpoint awsclient.Endpoint) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	if _, missing := errors.AsType[*types.QueueDoesNotExist](err); missing {
-		return fmt.Errorf("queue %q does not exist at %s: create it (reprise serve --queue %s, or aws sqs create-queue --endpoint-url %s), or check --region and --endpoint", queue, endpoint, queue, endpoint.URL)
+		return &failure{exitAccess, fmt.Errorf("queue %q does not exist at %s: create it (reprise serve --queue %s, or aws sqs create-queue --endpoint-url %s), or check --region and --endpoint", queue, endpoint, queue, endpoint.URL)}
 	}
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
-		return fmt.Errorf("%s %q at %s: %s: %s", doing, queue, endpoint, apiText(api.ErrorCode()), apiText(api.ErrorMessage()))
+		err = fmt.Errorf("%s %q at %s: %s: %s", doing, queue, endpoint, apiText(api.ErrorCode()), apiText(api.ErrorMessage()))
+		if denials[api.ErrorCode()] || distrusted[api.ErrorCode()] {
+			return &failure{exitAccess, err}
+		}
+		return err
 	}
 	if redirect, ok := errors.AsType[*awsclient.RedirectError](err); ok {
 		return fmt.Errorf("%s %q: %s", doing, queue, apiText(redirect.Error()))

@@ -174,7 +174,7 @@ func named(s *admin.Stats, names []string) error {
 	rows := admin.Rows(s, nil)
 	for _, name := range names {
 		if len(only(rows, []string{name})) == 0 {
-			return fmt.Errorf("there is no queue %q here: reprise top without a name shows which there are", name)
+			return &failure{exitAccess, fmt.Errorf("there is no queue %q here: reprise top without a name shows which there are", name)}
 		}
 	}
 	return nil

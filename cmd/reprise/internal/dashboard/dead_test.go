@@ -300,3 +300,37 @@ func TestSelectGroup(t *testing.T) {
 		}
 	}
 }
+
+// TestCarryOutAsCounted: what is carried out is what was counted: to the same queue, and no letter that came after the
+// count, although it matches and others that were looked at do not.
+func TestCarryOutAsCounted(t *testing.T) {
+	s := serve(t, nil)
+	for _, err := range []string{"refused", "refused", "no such customer"} {
+		s.bury(err)
+	}
+	created, err := s.client.CreateQueue(s.t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("parked")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	carryOut := func(form url.Values, want string) {
+		t.Helper()
+		form.Set("do", "count")
+		if text := s.onLetters("start", form); !strings.Contains(text, want) {
+			t.Fatalf("the count: %s", text)
+		}
+		s.bury("refused as well, after the count")
+		job, _ := s.offered()
+		if text := s.onLetters("carry-out", url.Values{"job": {job}}); !strings.Contains(text, "has begun to") {
+			t.Fatalf("%s", text)
+		}
+		s.ended()
+	}
+	carryOut(url.Values{"error": {"refused"}, "action": {"redrive"}, "to": {*created.QueueUrl}}, "2 letters of 3 match; 2 would be redriven")
+	if s.inQueue("parked") != 2 || s.inQueue("orders") != 0 || s.inQueue("orders-dead") != 2 {
+		t.Errorf("%d letters went to the queue that was counted, %d to their source, and %d are left", s.inQueue("parked"), s.inQueue("orders"), s.inQueue("orders-dead"))
+	}
+	carryOut(url.Values{"error": {"refused"}, "action": {"delete"}}, "1 letter of 2 match; 1 would be deleted")
+	if n := s.inQueue("orders-dead"); n != 2 {
+		t.Errorf("%d letters are left, want the one that does not match and the one that was not counted", n)
+	}
+}

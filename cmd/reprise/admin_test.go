@@ -376,7 +376,7 @@ func TestControlMistakes(t *testing.T) {
 	}{
 		{[]string{"pause"}, 2, "pass --all"},
 		{[]string{"pause", "orders", "--all"}, 2, "pass --all"},
-		{[]string{"pause", "absent"}, 1, `does not consume queue "absent", but orders`},
+		{[]string{"pause", "absent"}, 5, `does not consume queue "absent", but orders`},
 		{[]string{"pause", "orders", "--key", "acme"}, 1, "set --outage-key"},
 		{[]string{"concurrency", "orders"}, 2, "accepts 2 arg"},
 		{[]string{"concurrency", "orders", "many"}, 2, `NUMBER is "many"`},
@@ -387,7 +387,7 @@ func TestControlMistakes(t *testing.T) {
 		{[]string{"rate", "orders", "NaN"}, 2, "or none for no limit"},
 		{[]string{"rate", "orders", "1e9"}, 1, "out of range"},
 		{[]string{"tail", "--type", "x"}, 1, "type is"},
-		{[]string{"consumers", "absent"}, 1, `does not consume queue "absent"`},
+		{[]string{"consumers", "absent"}, 5, `does not consume queue "absent"`},
 		{[]string{"consumers", "--admin-token", "0123456789abcdef"}, 2, "pass file:PATH or env:VARIABLE, not the secret itself"},
 		{[]string{"consumers", "--admin", "ftp://x"}, 2, "unix:/run/reprise/admin.sock"},
 		{[]string{"consumers", "--admin", "http://127.0.0.1:1"}, 1, "is one running?"},

@@ -207,13 +207,13 @@ func TestRedriveRefused(t *testing.T) {
 	}{
 		{nil, 2, "accepts 1 arg"},
 		{[]string{"dead", "--max", "-1"}, 2, "--max is -1"},
-		{[]string{"absent"}, 1, `queue "absent" does not exist`},
-		{[]string{"dead", "--to", "absent"}, 1, `queue "absent" does not exist`},
+		{[]string{"absent"}, 5, `queue "absent" does not exist`},
+		{[]string{"dead", "--to", "absent"}, 5, `queue "absent" does not exist`},
 		{[]string{"dead", "--to", "dead", "--any-queue"}, 1, "name another queue"},
 		{[]string{"arn:aws:sqs:us-east-1:000000000000:dead"}, 2, "is an ARN: pass the queue's URL or its name"},
 		{[]string{"dead", "--dry-run"}, 2, `no queue names "dead" as its dead-letter queue`},
 		{[]string{"dead", "--to", "live"}, 2, "pass --any-queue"},
-		{[]string{"http://127.0.0.1:1/000000000000/q"}, 1, `queue "http://127.0.0.1:1/000000000000/q" does not exist`},
+		{[]string{"http://127.0.0.1:1/000000000000/q"}, 5, `queue "http://127.0.0.1:1/000000000000/q" does not exist`},
 	} {
 		got := reprise(t, "", append([]string{"redrive", "--endpoint", endpoint}, test.args...)...)
 		if got.code != test.code || !strings.Contains(got.stderr, test.want) || got.stdout != "" {

@@ -80,7 +80,7 @@ func TestRunMistakes(t *testing.T) {
 		{[]string{"AWS_ENDPOINT_URL=" + nobody}, to("--queue", "orders"), 1, []string{"no answer from " + nobody + " (set by AWS_ENDPOINT_URL)", "correct AWS_ENDPOINT_URL,"}},
 		{[]string{"AWS_ENDPOINT_URL_SQS=" + endpoint}, to("--queue", "absent"), 5, []string{"does not exist at " + endpoint + " (set by AWS_ENDPOINT_URL_SQS)"}},
 		{[]string{"AWS_ENDPOINT_URL=" + nobody}, []string{"send", "--queue", "orders", "hello"}, 1, []string{"no answer from " + nobody + " (set by AWS_ENDPOINT_URL)", "correct AWS_ENDPOINT_URL,"}},
-		{[]string{"AWS_ENDPOINT_URL_SQS=" + endpoint}, []string{"redrive", "absent"}, 1, []string{"does not exist at " + endpoint + " (set by AWS_ENDPOINT_URL_SQS)", "--endpoint-url " + endpoint + ")"}},
+		{[]string{"AWS_ENDPOINT_URL_SQS=" + endpoint}, []string{"redrive", "absent"}, 5, []string{"does not exist at " + endpoint + " (set by AWS_ENDPOINT_URL_SQS)", "--endpoint-url " + endpoint + ")"}},
 		{[]string{"AWS_ENDPOINT_URL=127.0.0.1:9324"}, []string{"send", "--queue", "orders", "hello"}, 1, []string{`"127.0.0.1:9324"`, "AWS_ENDPOINT_URL to one like http://127.0.0.1:9324"}},
 		{[]string{"AWS_ENDPOINT_URL_LAMBDA=" + nobody}, []string{"lambda", "invoke", "Flaky"}, 1, []string{"no answer from " + nobody + " (set by AWS_ENDPOINT_URL_LAMBDA)", "reprise lambda up"}},
 		{nil, to("--queue", "orders", "--endpoint", endpoint, "--admin-addr", taken.Addr().String()), 1, []string{"taken", "--admin-addr"}},

@@ -67,7 +67,7 @@ func TestSendRefused(t *testing.T) {
 	}
 
 	got = reprise(t, "", "send", "--endpoint", endpoint, "-q", "absent", "x")
-	if got.code != 1 || !strings.Contains(got.stderr, `queue "absent" does not exist`) || !strings.Contains(got.stderr, "reprise serve --queue absent") {
-		t.Errorf("exit code %d, %s; want 1 and a remedy", got.code, got.stderr)
+	if got.code != 5 || !strings.Contains(got.stderr, `queue "absent" does not exist`) || !strings.Contains(got.stderr, "reprise serve --queue absent") {
+		t.Errorf("exit code %d, %s; want 5 and a remedy", got.code, got.stderr)
 	}
 }

@@ -67,7 +67,7 @@ func TestTop(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"top", "absent", "--admin", admin}, 1, `no queue "absent"`},
+		{[]string{"top", "absent", "--admin", admin}, 5, `no queue "absent"`},
 		{[]string{"top", "absent", "--endpoint", endpoint}, 5, `"absent" does not exist`},
 		{[]string{"top", "--interval", "1ms", "--admin", admin}, 2, "pass 500ms or more"},
 		{[]string{"top", "--samples", "-1", "--admin", admin}, 2, "pass 1 or more"},

@@ -99,7 +99,7 @@ type route struct {
 
 // New returns the API.
 func New(cfg Config) *API {
-	a := &API{cfg: cfg, since: time.Now(), guard: guard{cfg: &cfg}, mux: http.NewServeMux()}
+	a := &API{cfg: cfg, since: time.Now(), guard: guard{cfg: &cfg}, mux: http.NewServeMux(), jobs: jobs{room: maxExports}}
 	allowed := make(map[string]string) // methods by path
 	for _, r := range a.routes() {
 		a.mux.Handle(r.method+" "+Path+r.path, a.handler(r))

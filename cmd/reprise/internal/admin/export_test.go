@@ -41,3 +41,6 @@ func Remembered(e *Events) []TimelineEntry {
 
 // Sign signs a request as commands do.
 var Sign = sign
+
+// KeepExports bounds the memory of the exports that a keeps.
+func KeepExports(a *API, bytes int) { a.jobs.room = bytes }

@@ -50,6 +50,8 @@ type Job struct {
 	Left map[string]int `json:"left,omitempty"`
 	// Problem is why it failed, or has not looked at all messages.
 	Problem string `json:"problem,omitempty"`
+	// Dropped reports that what it exported is no longer kept: later exports needed the memory.
+	Dropped bool `json:"dropped,omitempty"`
 }
 
 // JobList has the jobs that run, and the last that have ended, the newest first.
@@ -88,6 +90,8 @@ type jobs struct {
 	all     []*job // the oldest first
 	stopped bool
 	running sync.WaitGroup
+	bytes   int // of the messages that all of them have exported
+	room    int // how many bytes that may be: maxExports, but in tests
 }
 
 // job is one that runs or has ended. The mutex of jobs guards it.
@@ -254,6 +258,7 @@ func (a *API) end(j *job, err error) {
 			return false
 		}
 		ended--
+		a.jobs.bytes -= other.bytes
 		return true
 	})
 	a.jobs.mu.Unlock()
@@ -330,6 +335,9 @@ func (a *API) exported(r *http.Request) (page Exported, err error) {
 	j, err := a.findJob(r)
 	if err != nil {
 		return page, err
+	}
+	if j.Dropped {
+		return page, problem(http.StatusConflict, "refused", "the messages that %s exported are no longer kept, because later exports needed the %d MiB that a process keeps of all: export them again, or use reprise dead export, which writes a file", j.ID, maxExports>>20)
 	}
 	from := min(after, len(j.exported))
 	to := from

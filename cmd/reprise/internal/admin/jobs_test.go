@@ -286,3 +286,30 @@ func TestJobEvents(t *testing.T) {
 		}
 	}
 }
+
+// TestExportsAreBounded: of the exports of a process, those that ended first are dropped when a later one needs the
+// memory, which their jobs say; one that does not fit beside those that run fails.
+func TestExportsAreBounded(t *testing.T) {
+	s, _ := withMessages(t)
+	admin.KeepExports(s.api, 12_000) // two exports of five dead letters
+	var exports []admin.Job
+	for range 3 {
+		exports = append(exports, s.run(`{"action":"export","queue":"dead","all":true}`))
+	}
+	for i, want := range []string{`"dropped":true`, `"done":5`, `"done":5`} {
+		_, job := s.call("GET", admin.Path+"jobs/"+exports[i].ID, "")
+		status, messages := s.call("GET", admin.Path+"jobs/"+exports[i].ID+"/messages", "")
+		dropped := i == 0
+		if !strings.Contains(job, want) || strings.Contains(job, "dropped") != dropped || (status == 409) != dropped || strings.Contains(messages, "no longer kept") != dropped {
+			t.Errorf("export %d: %s%d %s", i+1, job, status, messages)
+		}
+		if !dropped && len(decode[admin.Exported](t, messages).Messages) != 5 {
+			t.Errorf("export %d: %s", i+1, messages)
+		}
+	}
+	admin.KeepExports(s.api, 3000)
+	_, text := s.call("POST", admin.Path+"jobs", `{"action":"export","queue":"dead","all":true}`)
+	if j := s.await(decode[admin.Job](t, text).ID); j.State != admin.JobFailed || !strings.Contains(j.Problem, "reprise dead export, which writes a file") {
+		t.Errorf("one that is too large: %+v", j)
+	}
+}

@@ -198,23 +198,55 @@ func (a *API) look(j *job, m *operate.Message, now time.Time) bool {
 	return matches && !alive
 }
 
-// maxExport bounds the memory that the messages of an export take.
-const maxExport = 64 << 20
+const (
+	// maxExport bounds the memory that the messages of an export take, maxExports that of all exports that are kept.
+	maxExport  = 64 << 20
+	maxExports = 4 * maxExport
+)
 
 // count counts a message that was dealt with, and reports whether these are enough.
 func (a *API) count(j *job, m *operate.Message) (enough bool, err error) {
 	a.update(j, func(s *Job) {
-		s.Done++
 		if j.request.Action == JobExport && !j.request.DryRun {
-			if j.bytes += m.Size(); j.bytes > maxExport {
-				err = fmt.Errorf("the export has more than %d bytes: narrow the selection, or use reprise dead export, which writes a file", maxExport)
+			if err = a.keep(j, m); err != nil {
 				return
 			}
-			j.exported = append(j.exported, *m)
 		}
+		s.Done++
 		enough = j.request.Limit > 0 && s.Done >= j.request.Limit
 	})
 	return enough, err
+}
+
+// keep adds a message to those that a job has exported. If the exports of the process take too much memory, those of the
+// jobs that ended first are dropped. The caller holds the lock.
+func (a *API) keep(j *job, m *operate.Message) error {
+	size := m.Size()
+	if j.bytes+size > maxExport {
+		return fmt.Errorf("the export has more than %d bytes: narrow the selection, or use reprise dead export, which writes a file", maxExport)
+	}
+	for a.jobs.bytes+size > a.jobs.room {
+		oldest := a.oldestExport()
+		if oldest == nil {
+			return fmt.Errorf("the exports that run have more than %d bytes together: start this one again when others have ended, or use reprise dead export, which writes a file", a.jobs.room)
+		}
+		a.jobs.bytes -= oldest.bytes
+		oldest.exported, oldest.bytes, oldest.Dropped = nil, 0, true
+	}
+	j.exported = append(j.exported, *m)
+	j.bytes += size
+	a.jobs.bytes += size
+	return nil
+}
+
+// oldestExport returns the job with exported messages that ended first; nil if none has. The caller holds the lock.
+func (a *API) oldestExport() (oldest *job) {
+	for _, j := range a.jobs.all {
+		if j.State != JobRunning && j.bytes > 0 && (oldest == nil || j.Ended.Before(oldest.Ended)) {
+			oldest = j
+		}
+	}
+	return oldest
 }
 
 // pace waits until the rate permits the next message, and reports whether the job goes on.

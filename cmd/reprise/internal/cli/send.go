@@ -26,6 +26,7 @@ import (
 
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/awsclient"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
 )
 
@@ -319,7 +320,7 @@ func queueError(ctx context.Context, err error, doing, queue string, endpoint aw
 		return context.Cause(ctx)
 	}
 	if _, missing := errors.AsType[*types.QueueDoesNotExist](err); missing {
-		return &failure{exitAccess, fmt.Errorf("queue %q does not exist at %s: create it (reprise serve --queue %s, or aws sqs create-queue --endpoint-url %s), or check --region and --endpoint", queue, endpoint, queue, endpoint.URL)}
+		return &failure{exitAccess, fmt.Errorf("queue %q does not exist at %s: create it (reprise serve --queue %s, or aws sqs create-queue --endpoint-url %s), or check --region and --endpoint", queue, endpoint, operate.NameOf(queue), endpoint.URL)}
 	}
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		err = fmt.Errorf("%s %q at %s: %s: %s", doing, queue, endpoint, apiText(api.ErrorCode()), apiText(api.ErrorMessage()))

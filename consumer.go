@@ -62,6 +62,8 @@ type Consumer struct {
 
 	pollLimit, settleLimit deadline
 
+	lastRead lastRead // of the queue's attributes
+
 	// returnsCancelled: the endpoint makes the messages of a cancelled receive visible
 	// again.
 	returnsCancelled atomic.Bool
@@ -122,12 +124,10 @@ func (c *Consumer) consume(ctx context.Context) error {
 	}
 	c.makeContexts(ctx)
 
-	learned := c.learn(ctx)
+	c.learn(ctx)
 	c.enter(func(m *consumer.Machine) {
 		m.Start(ctx.Err() != nil)
-		if !learned {
-			m.LearnLater()
-		}
+		m.LearnLater()
 	})
 
 	c.log.Info("consuming", "concurrency", c.cfg.Concurrency)

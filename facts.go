@@ -2,6 +2,7 @@ package reprise
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"strconv"
 	"time"
@@ -15,30 +16,37 @@ import (
 
 const (
 	learnTimeout = 10 * time.Second
+
+	codeUnreadable   = "attributes-unreadable"
+	codeNoQueue      = "queue-does-not-exist"
+	codeNoDeadLetter = "dead-letter-queue-missing"
 )
 
-// learn reads the attributes of the queue and of its dead-letter queue once, and reports
-// conflicts with the policy. If the permission is missing, it reports that. It returns false
-// if reading failed for a reason that may pass.
-func (c *Consumer) learn(ctx context.Context) bool {
+// lastRead is what the last reading of the queue's attributes has shown. Only the goroutine that reads
+// them has access: there is one at a time.
+type lastRead struct {
+	known bool // a reading has succeeded
+	plan  plan.Queue
+	dead  queueURL
+	found map[plan.Finding]bool // told, and still so
+	fails bool                  // the last reading failed
+}
+
+// learn reads the attributes of the queue and of its dead-letter queue, and reports conflicts with
+// the policy that it has not reported before. If the permission is missing, it reports that.
+func (c *Consumer) learn(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, learnTimeout)
 	defer cancel()
-	facts := consumer.Facts{Plan: plan.Queue{FIFO: c.queue.fifo}}
 	var deadLetter queueURL
 	if c.cfg.DeadLetterURL != "" {
 		deadLetter, _ = parseQueueURL(c.cfg.DeadLetterURL) // New has checked it
 	}
 	attributes, err := c.attributes(ctx, c.queue.url, types.QueueAttributeNameAll)
 	if err != nil {
-		facts.Pending = !denied(err)
-		facts.DeadLetter = deadLetter.plain()
-		c.look(func(m *consumer.Machine) {
-			c.deadLetter = deadLetter
-			m.Unlearned(facts)
-		})
-		c.found(unreadable(err))
-		return !facts.Pending
+		c.unlearned(err, deadLetter)
+		return
 	}
+	var facts consumer.Facts
 	facts.Plan, err = plan.ReadQueue(attributes)
 	if err != nil {
 		c.complain("queue-attributes", "some of the queue's attributes cannot be read", "error", err)
@@ -52,17 +60,7 @@ func (c *Consumer) learn(ctx context.Context) bool {
 			c.complain("redrive-policy", "the queue's RedrivePolicy cannot be read", "error", err)
 		}
 	}
-	var unseen error
-	if deadLetter.url != "" {
-		// Only for findings: the consumer may have the permission to send there, and not to
-		// read the attributes.
-		dead, err := c.attributes(ctx, deadLetter.url, types.QueueAttributeNameAll)
-		if err != nil {
-			unseen = err
-		} else if err := facts.Plan.ReadDeadLetter(dead); err != nil {
-			c.complain("queue-attributes", "some of the dead-letter queue's attributes cannot be read", "error", err)
-		}
-	}
+	unseen := c.readDeadLetter(ctx, &facts, deadLetter)
 
 	facts.DeadLetter = deadLetter.plain()
 	var policy retry.Policy
@@ -74,34 +72,106 @@ func (c *Consumer) learn(ctx context.Context) bool {
 		}
 		counted(m, attributes)
 	})
-	if c.cfg.Observer.Finding != nil || c.log.Enabled(ctx, slog.LevelWarn) { // else nobody hears of findings
-		policy.MaxAttempts = c.cfg.Retry.MaxAttempts
-		for _, f := range plan.Check(policy, facts.Plan, c.planSettings()) {
-			c.found(f)
-		}
-		c.checkChoice(deadLetter)
+
+	last := c.lastRead
+	c.lastRead = lastRead{known: true, plan: facts.Plan, dead: deadLetter}
+	if last.fails {
+		c.log.Info("the queue's attributes can be read again")
 	}
-	return true
-}
-
-// learnAgain tries again to read the queue's attributes.
-func (c *Consumer) learnAgain() {
-	learned := false
-	defer func() { // even if the user's code has ended this goroutine
-		if !learned {
-			c.enter(func(m *consumer.Machine) { m.LearnLater() })
+	if last.known {
+		c.logChanges(&last)
+	}
+	if c.cfg.Observer.Finding == nil && !c.log.Enabled(ctx, slog.LevelWarn) {
+		return // nobody hears of findings
+	}
+	policy.MaxAttempts = c.cfg.Retry.MaxAttempts
+	findings := append(plan.Check(policy, facts.Plan, c.planSettings()), c.checkChoice(deadLetter)...)
+	if missing(unseen) {
+		findings = append(findings, plan.Finding{
+			Severity: plan.Error,
+			Code:     codeNoDeadLetter,
+			Problem:  "its dead-letter queue " + deadLetter.url + " does not exist.",
+			Remedy:   "create it, or correct deadLetterTargetArn in the queue's RedrivePolicy, or Config.DeadLetterURL.",
+		})
+	}
+	for _, f := range findings {
+		if f.Code == plan.CodeDeadLetterQueueUnknown && facts.Partial {
+			continue // it is read again soon
 		}
-	}()
-	learned = c.learn(c.settleCtx)
+		c.findAnew(f, &last)
+	}
 }
 
-const (
-	codeUnreadable = "attributes-unreadable"
-	codeNoQueue    = "queue-does-not-exist"
-)
+// readDeadLetter reads the attributes of the dead-letter queue. They serve findings only: the
+// consumer may have the permission to send there, and not to read the attributes. If they cannot be
+// read for a reason that may pass, those that were read before stay.
+func (c *Consumer) readDeadLetter(ctx context.Context, facts *consumer.Facts, deadLetter queueURL) error {
+	if deadLetter.url == "" {
+		return nil
+	}
+	attributes, err := c.attributes(ctx, deadLetter.url, types.QueueAttributeNameAll)
+	if err != nil {
+		facts.Partial = !lasting(err)
+		if last := &c.lastRead; facts.Partial && last.dead == deadLetter {
+			facts.Plan.DeadLetterRetention, facts.Plan.DeadLetterKMSKey = last.plan.DeadLetterRetention, last.plan.DeadLetterKMSKey
+		}
+		return err
+	}
+	if err := facts.Plan.ReadDeadLetter(attributes); err != nil {
+		c.complain("queue-attributes", "some of the dead-letter queue's attributes cannot be read", "error", err)
+	}
+	return nil
+}
 
-// unreadable returns the finding that the queue's attributes cannot be read because of err.
-func unreadable(err error) plan.Finding {
+// unlearned takes in that the queue's attributes could not be read because of err. What was read before
+// stays.
+func (c *Consumer) unlearned(err error, deadLetter queueURL) {
+	c.look(func(m *consumer.Machine) {
+		if !c.lastRead.known {
+			c.deadLetter = deadLetter
+		}
+		m.Unlearned(consumer.Facts{Plan: plan.Queue{FIFO: c.queue.fifo}, Pending: !denied(err), DeadLetter: deadLetter.plain()})
+	})
+	if !c.lastRead.fails {
+		c.found(unreadable(err, c.lastRead.known))
+	}
+	c.lastRead.fails = true
+}
+
+// learnAgain reads the queue's attributes again.
+func (c *Consumer) learnAgain() {
+	defer func() { // even if the user's code has ended this goroutine
+		c.enter(func(m *consumer.Machine) { m.LearnLater() })
+	}()
+	c.learn(c.settleCtx)
+}
+
+// logChanges logs which of the attributes that a consumer acts on have changed.
+func (c *Consumer) logChanges(last *lastRead) {
+	old, now := &last.plan, &c.lastRead.plan
+	var changes []any
+	for _, a := range []struct {
+		name     string
+		old, now any
+	}{
+		{"dead-letter queue", last.dead.url, c.lastRead.dead.url},
+		{"maxReceiveCount", old.MaxReceives, now.MaxReceives},
+		{"MessageRetentionPeriod", old.Retention, now.Retention},
+		{"DelaySeconds", old.Delay, now.Delay},
+		{"VisibilityTimeout", old.Visibility, now.Visibility},
+	} {
+		if a.old != a.now {
+			changes = append(changes, a.name, fmt.Sprintf("%v, was %v", a.now, a.old))
+		}
+	}
+	if len(changes) > 0 {
+		c.log.Info("the queue's attributes have changed", changes...)
+	}
+}
+
+// unreadable returns the finding that the queue's attributes cannot be read because of err. known
+// reports whether they were read before.
+func unreadable(err error, known bool) plan.Finding {
 	if missing(err) {
 		return plan.Finding{
 			Severity: plan.Error,
@@ -116,10 +186,24 @@ func unreadable(err error) plan.Finding {
 		Problem:  "its attributes cannot be read, so its redrive limit, retention and dead-letter queue are not known: " + err.Error(),
 		Remedy:   "find the cause; the attributes are read again every minute.",
 	}
+	if known {
+		f.Problem = "its attributes can no longer be read, so changes of its redrive limit, retention and dead-letter queue are not seen: " + err.Error()
+	}
 	if denied(err) {
-		f.Remedy = "permit sqs:GetQueueAttributes on the queue."
+		f.Remedy = "permit sqs:GetQueueAttributes on the queue; the attributes are read again every ten minutes."
 	}
 	return f
+}
+
+// findAnew reports a finding of a reading of the attributes, unless the last reading had it too.
+func (c *Consumer) findAnew(f plan.Finding, last *lastRead) {
+	if c.lastRead.found == nil {
+		c.lastRead.found = make(map[plan.Finding]bool)
+	}
+	c.lastRead.found[f] = true
+	if !last.found[f] {
+		c.found(f)
+	}
 }
 
 // found reports a finding.
@@ -134,16 +218,15 @@ func (c *Consumer) found(f plan.Finding) {
 	}
 }
 
-// checkChoice reports a Config.FIFO that the queue does not permit. The caller does
-// not hold c.mu.
-func (c *Consumer) checkChoice(deadLetter queueURL) {
+// checkChoice returns the finding that the queue does not permit Config.FIFO, if it does not.
+func (c *Consumer) checkChoice(deadLetter queueURL) []plan.Finding {
 	if !c.queue.fifo || c.cfg.FIFO != FIFOSkip || deadLetter.url != "" {
-		return
+		return nil
 	}
-	c.found(plan.Finding{
+	return []plan.Finding{{
 		Severity: plan.Error,
 		Code:     codeSkipWithoutDeadLetter,
 		Problem:  "Config.FIFO is FIFOSkip, but there is no dead-letter queue for the skipped messages: failed messages are retried, and their groups wait.",
 		Remedy:   "give the queue a RedrivePolicy, or set Config.DeadLetterURL.",
-	})
+	}}
 }

@@ -264,8 +264,8 @@ func TestCallsPerMessage(t *testing.T) {
 	}
 }
 
-// TestIdleQueueIsPolledThreeTimesAMinute: an idle queue costs three receives a minute, and no other
-// calls.
+// TestIdleQueueIsPolledThreeTimesAMinute: an idle queue costs three receives a minute and, about
+// every ten minutes, a reading of its attributes.
 func TestIdleQueueIsPolledThreeTimesAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -277,8 +277,12 @@ func TestIdleQueueIsPolledThreeTimesAMinute(t *testing.T) {
 		if per := float64(after.Receives-before.Receives) / 60; per > 3.1 {
 			t.Errorf("%.2f receives a minute, want at most 3.1", per)
 		}
-		if rest := after.Total() - after.Receives - before.Total() + before.Receives; rest != 0 {
-			t.Errorf("%d calls beside receives on an idle queue", rest)
+		reads := after.Attributes - before.Attributes
+		if rest := after.Total() - after.Receives - before.Total() + before.Receives - reads; rest != 0 {
+			t.Errorf("%d other calls on an idle queue", rest)
+		}
+		if reads < 4 || reads > 8 {
+			t.Errorf("the attributes were read %d times in an hour, want one reading every 7.5 to 12.5 minutes", reads)
 		}
 	})
 }

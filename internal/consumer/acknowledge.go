@@ -52,6 +52,9 @@ func (c *Machine) hideFor(d *Delivery, now time.Time) int32 {
 		seconds, _ := retry.Visibility(requested, now, by)
 		return seconds
 	}
+	if d.verdict.requeue != byVisibility && c.beyondUnread(due, now) {
+		due = now.Add(unreadWait) // if this process dies before it has sent the copy, d comes back in time
+	}
 	seconds, short := retry.Visibility(requested, now, due)
 	if short && d.verdict.requeue == byVisibility {
 		visible := now.Add(time.Duration(seconds) * time.Second)
@@ -158,6 +161,7 @@ func (c *Machine) confirm(o *Outbox, d *Delivery, now time.Time) {
 		c.rememberHandle(d, now)
 	case OutcomeKeep:
 		c.counts.Kept++
+		c.rememberHandle(d, now)
 	}
 	c.announceExpiry(d, now)
 	if d.verdict.comesAgain() {

@@ -26,6 +26,10 @@ func (c *Machine) giveUp(d *Delivery, now time.Time) {
 		c.put(&c.deletes, d, now)
 	case c.facts.DeadLetter.URL != "" && !now.Before(c.facts.refusedUntil):
 		c.put(&c.copies, d, now)
+	case c.facts.Pending && c.draining:
+		c.complain("keep", "a message is given up, and it is not known whether there is a dead-letter queue, because the queue's attributes cannot be read; it is hidden, and run again by the consumer that receives it next",
+			"message", d.Subject(), "reason", d.verdict.Reason.String(), "error", d.verdict.Err, "wait", keptBriefly)
+		c.keep(d, keptBriefly, now)
 	case c.facts.Pending:
 		d.refusals++
 		c.settleLater(d, now) // the queue's attributes are not read yet: look again later

@@ -53,6 +53,7 @@ type Delivery struct {
 	bare       bool // its copy is sent without the story and the trace header
 	apart      bool // its copy is sent in a request of its own
 	watched    bool // Machine.giveUps has counted its end
+	factsNew   bool // the queue's attributes have changed while it was held
 	outageOver bool // the outage because of which it is being hidden has ended
 	refusals   int  // settlements that failed, for their backoff
 	refused    refusals

@@ -27,7 +27,27 @@ func (c *Machine) Stop() (held, receives int) {
 	}
 	held, receives = len(c.held), len(c.pollers)
 	c.releaseUnstarted(c.now)
+	c.settleUnread(c.now)
 	return held, receives
+}
+
+// settleUnread settles the messages that are given up and wait for the queue's attributes: a stop
+// does not wait for them.
+func (c *Machine) settleUnread(now time.Time) {
+	if !c.facts.Pending {
+		return
+	}
+	var waiting []*Delivery
+	for _, d := range c.held {
+		if d.state == stateSettling && d.verdict.Outcome == OutcomeDeadLetter {
+			waiting = append(waiting, d)
+		}
+	}
+	slices.SortFunc(waiting, asReceived)
+	for _, d := range waiting {
+		c.settle(d, now)
+	}
+	c.hides.calls.Flush()
 }
 
 // StopHandlers is called when handlers are told to stop: no handler starts from now on.

@@ -73,12 +73,14 @@ type Machine struct {
 	stuckError error         // the last refusal of a message that is stuck
 	unsendable unsendable    // messages that the dead-letter queue does not accept
 	expiring   expirations   // messages that will expire in the queue
+	unsure     time.Time     // until then messages are hidden that may expire in it: its retention is not known
 	after      afterDeletes  // runs of Config.AfterDelete
 	deferred   deferredWork  // what the end of one message changes for others
 
 	// Knowledge that later decisions use.
 	policy   retry.Policy  // Settings.Retry with the queue's limits filled in
 	facts    Facts         // what the queue's attributes say
+	reading  reading       // when they are read
 	memory   memory.Memory // of messages that we no longer hold
 	budget   budget.Budget // of messages in flight
 	giveUps  giveups.Watch // notices when most messages are given up

@@ -109,7 +109,11 @@ func (d *driver) consumer(w words) {
 		d.pool.Join(one.Machine, Share{Priority: w.number(d, "priority", 0), Weight: w.number(d, "weight", 1)}, w.get("concurrency") == "")
 	}
 	one.section(func() {
-		one.Learned(one.factsOf(w))
+		if w.has("pending") {
+			one.Unlearned(one.factsOf(w))
+		} else {
+			one.Learned(one.factsOf(w))
+		}
 		one.Start(w.has("stopped"))
 	})
 }

@@ -62,6 +62,7 @@ func (c *Machine) copyRefused(d *Delivery, f *Failure, now time.Time) {
 		c.keepUnsendable(d, f.Err, retry.MaxVisibility, now)
 	case f.is(Lasting):
 		c.facts.refusedUntil = now.Add(refusedFor)
+		c.doubtFacts()
 		c.noteDenied("dead-letter", f)
 		c.complain("dead-letter", "the dead-letter queue accepts no messages", "url", c.facts.DeadLetter.URL, "error", f.Err)
 		c.settle(d, now)
@@ -106,10 +107,12 @@ func (c *Machine) requeueRefused(d *Delivery, f *Failure, now time.Time) {
 			c.settle(d, now)
 			return
 		}
+		c.doubtFacts() // its MaximumMessageSize may be lower now
 		c.cannotCopy(d, f.Err.Error(), "find out why the queue refuses a message that it has delivered")
 		c.fallBack(d, now)
 	case f.is(Lasting):
 		c.facts.noCopiesUntil = now.Add(refusedFor)
+		c.doubtFacts()
 		problem := "the queue accepts no copies of its own messages: " + f.Err.Error()
 		if c.hasRetryLane() {
 			problem = "the retry lane accepts no messages: " + f.Err.Error()

@@ -21,6 +21,7 @@ const (
 	becauseRetention                // it would expire while hidden
 	becauseInFlight                 // too many messages of the queue are hidden
 	becauseTooLong                  // SQS cannot hide it for so long, and other consumers must know the due time
+	becauseUnread                   // it might expire while hidden: the queue's retention is not known
 )
 
 const (
@@ -95,6 +96,9 @@ func (c *Machine) via(d *Delivery, v Verdict, now time.Time) cause {
 	}
 	if c.budget.Spills(v.Due.Sub(now), now) {
 		return becauseInFlight
+	}
+	if c.beyondUnread(v.Due, now) {
+		return becauseUnread
 	}
 	seconds, short := retry.Visibility(now.Add(-d.lease.Age(now)), now, v.Due)
 	visible := now.Add(time.Duration(seconds) * time.Second)
@@ -181,16 +185,17 @@ func (c *Machine) requeue(d *Delivery, now time.Time) {
 
 // delayFor returns the delay in seconds of the copy that v sends: until it is due, if SQS
 // permits so long a delay. A copy that must wait longer is delayed by a second, so that a
-// consumer receives it and hides it: only hidden messages can be woken. Two kinds of copies
+// consumer receives it and hides it: only hidden messages can be woken. Some copies
 // get the longest delay instead: those whose wait is just over twelve hours, so that hiding
 // them once covers the rest, and those sent during a stop, since this consumer might receive
-// them itself. The delay is at least a second: the SDK leaves out a zero, and then SQS uses
+// them itself; and all copies while the queue's retention is not known, because no message may
+// be hidden for long then. The delay is at least a second: the SDK leaves out a zero, and then SQS uses
 // the queue's own delay. Short delays are rounded down: the consumer that receives the copy
 // holds it for the rest of its wait.
 func (c *Machine) delayFor(v Verdict, now time.Time) int32 {
 	wait := max(v.Due.Sub(now), time.Second)
 	longest := min(plan.MaxDelay, c.longestCopy()) // or the queue would drop the copy before a consumer receives it
-	hideInstead := (wait > longest || v.unavailable) && v.requeue != becauseInFlight && c.facts.Plan.MaxReceives != 1
+	hideInstead := (wait > longest || v.unavailable) && v.requeue != becauseUnread && v.requeue != becauseInFlight && c.facts.Plan.MaxReceives != 1
 	justMisses := wait > retry.MaxVisibility-time.Minute && wait < retry.MaxVisibility+plan.MaxDelay
 	if hideInstead && !justMisses && !c.draining {
 		return 1

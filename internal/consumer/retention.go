@@ -6,12 +6,17 @@ import (
 	"time"
 
 	"github.com/reprise-sqs/reprise/internal/plural"
+	"github.com/reprise-sqs/reprise/plan"
 	"github.com/reprise-sqs/reprise/retry"
 )
 
 // maxLastChance: a message must be due this long before the end of its retention, at most,
 // so that a consumer receives it in time.
 const maxLastChance = time.Hour
+
+// unreadWait: while the queue's attributes have not been read, its retention is not known, and no
+// message waits for longer than this at once: neither hidden nor as a delayed copy.
+const unreadWait = plan.MaxDelay
 
 var errExpires = errors.New("its queue would have dropped it before it could be run again")
 
@@ -35,11 +40,18 @@ func (c *Machine) expiry(d *Delivery) time.Time {
 // consumer is likely to receive it.
 func (c *Machine) expiresBefore(d *Delivery, then time.Time) bool {
 	expires := c.expiry(d)
-	return !expires.IsZero() && then.After(expires.Add(-min(maxLastChance, c.facts.retention()/10)))
+	return !expires.IsZero() && c.droppedBefore(expires, then)
+}
+
+// droppedBefore reports whether a message that expires then would be dropped before a consumer is
+// likely to receive it, if it waits until then.
+func (c *Machine) droppedBefore(expires, then time.Time) bool {
+	return then.After(expires.Add(-min(maxLastChance, c.facts.retention()/10)))
 }
 
 // withoutCopy completes a verdict that gives d back by visibility: if the queue would not
-// deliver d again, d goes to the dead-letter queue now, with its story.
+// deliver d again, d goes to the dead-letter queue now, with its story. While the queue's
+// attributes are about to be read, d is hidden for minutes only, and decided on again then.
 func (c *Machine) withoutCopy(d *Delivery, v Verdict, now time.Time) Verdict {
 	v = c.atLastReceive(d, v)
 	switch {
@@ -51,18 +63,37 @@ func (c *Machine) withoutCopy(d *Delivery, v Verdict, now time.Time) Verdict {
 		}
 		return Verdict{Outcome: OutcomeDeadLetter, Reason: retry.ReasonRetention, Err: d.withLastError(v.Err)}
 	}
+	if c.facts.Pending && v.comesAgain() && c.beyondUnread(v.Due, now) {
+		v.carriedBy = now.Add(unreadWait)
+	}
 	return v
+}
+
+// beyondUnread reports whether a wait until due is too long for a queue whose retention is not
+// known.
+func (c *Machine) beyondUnread(due, now time.Time) bool {
+	return c.facts.unread && due.Sub(now) > unreadWait
 }
 
 // announceExpiry reports, once for each message, that the queue will drop d, which SQS has
 // just hidden, before it can be received again.
 func (c *Machine) announceExpiry(d *Delivery, now time.Time) {
 	due := d.verdict.Due
-	if due.IsZero() || d.verdict.requeue != byVisibility || !d.verdict.carriedBy.IsZero() || !c.expiresBefore(d, due) {
+	if due.IsZero() || d.verdict.requeue != byVisibility || !d.verdict.carriedBy.IsZero() {
+		return
+	}
+	if d.verdict.comesAgain() && c.beyondUnread(due, now) {
+		if due.After(c.unsure) {
+			c.unsure = due
+		}
+		c.complain("unsure", "a message is hidden until it is due, though the queue's retention is not known: the queue may drop it before",
+			"message", d.Subject(), "due", due, "error", d.verdict.Err, "remedy", "permit sqs:GetQueueAttributes on the queue, or permit copies")
+	}
+	if !c.expiresBefore(d, due) {
 		return
 	}
 	note := c.memory.Note(d.ID, now)
-	if note.Announced {
+	if note.Announced || note.LookAgain {
 		return
 	}
 	note.Announced = true
@@ -83,6 +114,14 @@ func (c *Machine) announceExpiry(d *Delivery, now time.Time) {
 		"message", e.Subject, "expires", e.At, "outcome", e.Outcome.String(), "error", d.verdict.Err,
 		"remedy", "give the queue a RedrivePolicy, or set Config.DeadLetterURL; or raise MessageRetentionPeriod, which holds for messages that are in the queue already")
 	c.tell(e)
+}
+
+// unsureProblem describes, for the health, that messages may expire; empty if none is known to.
+func (c *Machine) unsureProblem(now time.Time) string {
+	if !c.unsure.After(now) {
+		return ""
+	}
+	return fmt.Sprintf("the queue's retention is not known, because its attributes cannot be read: messages are hidden for up to %v, and the queue may drop them before", c.unsure.Sub(now).Round(time.Second))
 }
 
 // problem describes, for the health, the messages that will expire; empty if there is none.

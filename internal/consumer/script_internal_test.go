@@ -35,6 +35,7 @@ func TestSettlements(t *testing.T)  { follow(t, "settlements") }
 func TestReceipts(t *testing.T)     { follow(t, "receipts") }
 func TestRefusals(t *testing.T)     { follow(t, "refusals") }
 func TestGivenUp(t *testing.T)      { follow(t, "givenup") }
+func TestAttributes(t *testing.T)   { follow(t, "attributes") }
 func TestCopies(t *testing.T)       { follow(t, "copies") }
 func TestLastReceives(t *testing.T) { follow(t, "lastreceives") }
 func TestRetention(t *testing.T)    { follow(t, "retention") }

@@ -123,7 +123,7 @@ func (c *Machine) wakeLast(r *memory.Note, now time.Time) {
 func (c *Machine) stopWaking(key string) {
 	c.waker.ids = slices.DeleteFunc(c.waker.ids, func(id string) bool {
 		r := c.memory.Recall(id, c.now)
-		if r.Handle == nil || r.Key != key {
+		if r.Handle == nil || r.Key != key || r.LookAgain {
 			return false
 		}
 		r.Waking = false
@@ -131,25 +131,34 @@ func (c *Machine) stopWaking(key string) {
 	})
 }
 
-// rememberHandle notes what it takes to wake d, which SQS has just hidden.
+// rememberHandle notes what it takes to make d visible, which SQS has just hidden.
 func (c *Machine) rememberHandle(d *Delivery, now time.Time) {
-	if c.Queue.FIFO || c.draining || d.verdict.requeue != byVisibility || d.hiddenUntil.Sub(now) < wakeMargin {
+	if c.draining || d.verdict.requeue != byVisibility || d.hiddenUntil.Sub(now) < wakeMargin {
 		return
 	}
 	r := c.memory.Note(d.ID, now)
-	r.Handle, r.HiddenUntil, r.Waking = d.Handle, d.hiddenUntil, false
+	r.Handle, r.HiddenUntil, r.Waking, r.LookAgain = d.Handle, d.hiddenUntil, false, false
+	r.Unwakeable = c.Queue.FIFO || d.verdict.Outcome == OutcomeKeep
+	r.Sent = d.enqueued()
+	if !r.Sent.IsZero() {
+		r.Sent = c.local(r.Sent)
+	}
 	r.Key, r.Unavailable = d.Key, d.verdict.unavailable
 	r.Asked = d.verdict.Reason == retry.ReasonRetryAfter
 	if d.outageOver {
-		if c.wakeLast(r, now); !c.waker.active {
-			c.wakeNext(now)
-		}
+		c.wakeLast(r, now)
+	}
+	if d.factsNew {
+		c.lookAgainAt(r, c.facts.DeadLetter.URL != "")
+	}
+	if len(c.waker.ids) > 0 && !c.waker.active {
+		c.wakeNext(now)
 	}
 }
 
-// wakeable reports whether r's message is hidden and can be made visible.
+// wakeable reports whether r's message is hidden and may be made visible.
 func wakeable(r *memory.Note, now time.Time) bool {
-	return r.Handle != nil && !clocks.Passed(r.HiddenUntil.Add(-wakeMargin), now)
+	return r.Handle != nil && (!r.Unwakeable || r.LookAgain) && !clocks.Passed(r.HiddenUntil.Add(-wakeMargin), now)
 }
 
 // wakeNext makes the next ten messages visible, and is called again after a pause, until
@@ -158,7 +167,10 @@ func wakeable(r *memory.Note, now time.Time) bool {
 func (c *Machine) wakeNext(now time.Time) {
 	w := c.nextToWake(now)
 	if c.waker.active = w != nil; w != nil {
-		w.pause = c.wakePause(len(w.ids))
+		w.pause = time.Duration(len(w.ids)) * time.Second / maxWakeRate
+		if w.run {
+			w.pause = c.wakePause(len(w.ids))
+		}
 		c.want(Effect{Kind: Wake, Waking: w})
 	}
 }
@@ -168,6 +180,7 @@ type Waking struct {
 	Handles []*string
 
 	ids   []string
+	run   bool          // at least one of them is to be run
 	pause time.Duration // until the next
 }
 
@@ -184,6 +197,7 @@ func (c *Machine) nextToWake(now time.Time) *Waking {
 		if !wakeable(r, now) || !r.Waking || slices.Contains(w.ids, id) {
 			continue // it has come by itself, or is about to; or has failed again since, and waits for its new time
 		}
+		w.run = w.run || !r.LookAgain
 		w.Handles = append(w.Handles, r.Handle)
 		w.ids = append(w.ids, id)
 	}

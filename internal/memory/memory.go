@@ -63,6 +63,9 @@ type Note struct {
 	Key         string    // of its breaker
 	Asked       bool      // the handler requested the wait
 	Waking      bool      // it is to be woken
+	Sent        time.Time // when it was sent; zero: not known
+	Unwakeable  bool      // it is woken only if LookAgain is set: it is of a FIFO queue, or given up
+	LookAgain   bool      // it is woken to be decided on again, and keeps its due time
 }
 
 // nothing is the note of messages about which nothing is known. It is never changed.

@@ -347,6 +347,50 @@ func TestTimelineOfFindings(t *testing.T) {
 	}
 }
 
+// TestTimelineThrottledAttributes: a queue whose attributes could not be read in one look has neither a new problem nor
+// an old one less, and so have its dead-letter queue and the queues whose dead-letter queue it is.
+func TestTimelineThrottledAttributes(t *testing.T) {
+	for _, throttled := range []string{"orders", "dead"} {
+		t.Run(throttled, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var look atomic.Int64
+				arn := "arn:aws:sqs:us-east-1:000000000000:"
+				all := map[string]map[string]string{
+					"orders": {"QueueArn": arn + "orders", "VisibilityTimeout": "30", "MessageRetentionPeriod": "1209600", "RedrivePolicy": `{"deadLetterTargetArn":"` + arn + `dead","maxReceiveCount":100}`},
+					"dead":   {"QueueArn": arn + "dead", "VisibilityTimeout": "30", "MessageRetentionPeriod": "345600", "ApproximateNumberOfMessages": "7"},
+				}
+				server := sqsserver.New(sqsserver.Config{})
+				defer server.Close()
+				events := new(admin.Events)
+				api := admin.New(admin.Config{Version: "v1", Events: events, Logger: slog.New(slog.DiscardHandler), Server: server,
+					Consumers: func() []admin.Running { return nil },
+					Queues: func(context.Context) (described []operate.Described, complete bool, err error) {
+						every := look.Add(1)%3 == 0
+						for _, name := range []string{"orders", "dead"} {
+							one := operate.Described{URL: queueURL + name, Attributes: all[name]}
+							if every && name == throttled {
+								one.Attributes, one.Problem = nil, "RequestThrottled: slow down"
+							}
+							described = append(described, one)
+						}
+						return described, true, nil
+					}})
+				api.Start()
+				time.Sleep(5 * time.Minute)
+				synctest.Wait()
+				if err := api.Stop(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				expect(t, "findings", admin.Remembered(events),
+					"orders finding: A problem began: the dead-letter queue keeps messages 4d",
+					"dead finding: A problem began: it has 7 dead letters.",
+					" start: The process started, version v1",
+				)
+			})
+		})
+	}
+}
+
 // failingReceives is SQS, whose receives fail as long as err is not nil.
 type failingReceives struct {
 	reprise.Client

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
@@ -20,6 +21,9 @@ type watcher struct {
 	known  map[problemKey]*knownProblem // those that there are now
 	// received is, by URL, how many messages were received from a queue, and since when there are so many.
 	received map[string]lastReceived
+	// related has, by URL, the queues that a queue's attributes say something about: its dead-letter queue, and those
+	// whose dead-letter queue it is. It is that of the last look that could read the attributes.
+	related map[string][]string
 }
 
 type lastReceived struct {
@@ -107,10 +111,13 @@ func (a *API) lookForProblems(ctx context.Context) {
 // lookAtQueues sees the problems of the process's own queues.
 func (a *API) lookAtQueues(now *Stats) {
 	received := make(map[string]lastReceived, len(now.Queues))
+	unsure := a.watcher.relate(now.Queues)
 	for i := range now.Queues {
 		q := &now.Queues[i]
-		for _, f := range q.Queue.Findings {
-			if f.Code != operate.CodeUnreadable { // the queue has been deleted meanwhile
+		if unsure[q.Queue.URL] { // what is not known has neither begun nor ended
+			a.watcher.keep(q.Queue.URL)
+		} else {
+			for _, f := range q.Queue.Findings {
 				a.see(q.Queue.URL, f.Code, f.Problem)
 			}
 		}
@@ -137,6 +144,46 @@ func (w *watcher) begin() {
 	}
 	for _, p := range w.known {
 		p.seen = false
+	}
+}
+
+// relate notes which queues are related, and returns those whose findings are not known in this look: the queues whose
+// attributes could not be read, and those related to them.
+func (w *watcher) relate(queues []QueueStats) (unsure map[string]bool) {
+	unsure = make(map[string]bool)
+	urls := make(map[string]string, len(queues))
+	for i := range queues {
+		urls[queues[i].Queue.Name] = queues[i].Queue.URL
+	}
+	before := w.related
+	w.related = make(map[string][]string)
+	for i := range queues {
+		q := &queues[i].Queue
+		related := make([]string, 0, 1+len(q.DeadLettersOf))
+		for _, name := range slices.Concat(q.DeadLettersOf, []string{q.DeadLetterQueue}) {
+			if url := urls[name]; url != "" {
+				related = append(related, url)
+			}
+		}
+		if slices.ContainsFunc(q.Findings, func(f operate.Finding) bool { return f.Code == operate.CodeUnreadable }) {
+			related = append(related, before[q.URL]...)
+			unsure[q.URL] = true
+			for _, other := range related {
+				unsure[other] = true
+			}
+		}
+		if len(related) > 0 {
+			slices.Sort(related)
+			w.related[q.URL] = slices.Compact(related)
+		}
+	}
+	return unsure
+}
+
+// keep sees what is known of a queue once more.
+func (w *watcher) keep(url string) {
+	for key, p := range w.known {
+		p.seen = p.seen || key.url == url
 	}
 }
 

@@ -3,6 +3,7 @@ package operate_test
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -98,6 +99,22 @@ func TestFindingsOfPolicies(t *testing.T) {
 		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("%s: findings (-want +got):\n%s", test.name, diff)
 		}
+	}
+}
+
+// TestQueuesNotKnownIsNotMissing: a dead-letter queue whose attributes could not be read exists; nothing
+// else is said of it.
+func TestQueuesNotKnownIsNotMissing(t *testing.T) {
+	queues := operate.Queues([]operate.Described{
+		described("orders", map[string]string{"RedrivePolicy": redrivePolicy("orders-dead", 100)}),
+		{URL: urlOf + "orders-dead", Problem: "RequestThrottled: slow down"},
+	}, true)
+	if len(queues[0].Findings) != 0 {
+		t.Errorf("findings of the queue: %+v, want none", queues[0].Findings)
+	}
+	dead := queues[1]
+	if len(dead.Findings) != 1 || dead.Findings[0].Code != operate.CodeUnreadable || !slices.Equal(dead.DeadLettersOf, []string{"orders"}) {
+		t.Errorf("the dead-letter queue: %+v, want that of orders, with unknown attributes", dead)
 	}
 }
 

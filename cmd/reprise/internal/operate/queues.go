@@ -84,6 +84,7 @@ const nearQuota = plan.MaxInFlight / 5 * 4
 // region, so that a dead-letter queue that is not among them is missing.
 func Queues(described []Described, complete bool) []Queue {
 	byARN := make(map[string]int)
+	byURL := make(map[string]int) // those without a known ARN: their attributes could not be read
 	plans := make([]plan.Queue, len(described))
 	queues := make([]Queue, len(described))
 	for i, d := range described {
@@ -100,16 +101,20 @@ func Queues(described []Described, complete bool) []Queue {
 			Oldest:   d.Oldest.UTC(),
 		}
 		if d.Problem != "" {
-			queues[i].add(plan.Error, CodeUnreadable, "the queue's attributes cannot be read: "+d.Problem, "permit sqs:GetQueueAttributes on the queue.")
+			queues[i].add(plan.Error, CodeUnreadable, "the queue's attributes cannot be read: "+d.Problem, "try again, and if SQS denies it, permit sqs:GetQueueAttributes on the queue.")
 		}
 		if q.ARN != "" {
 			byARN[q.ARN] = i
+		} else {
+			byURL[d.URL] = i
 		}
 	}
 	for i := range queues {
 		if dead, ok := byARN[plans[i].DeadLetterARN]; ok {
 			queues[dead].DeadLettersOf = append(queues[dead].DeadLettersOf, queues[i].Name)
 			_ = plans[i].ReadDeadLetter(described[dead].Attributes) // its own row has the error
+		} else if dead, ok := byURL[described[i].DeadLetterURL()]; ok { // it exists; no more is known of it
+			queues[dead].DeadLettersOf = append(queues[dead].DeadLettersOf, queues[i].Name)
 		} else if target := plans[i].DeadLetterARN; complete && near(target, plans[i].ARN) {
 			queues[i].add(plan.Error, CodeNoSuchDeadLeft,
 				fmt.Sprintf("the dead-letter queue %s does not exist: SQS cannot move messages there, and they are received again and again.", target),

@@ -17,8 +17,9 @@ type InFlight struct {
 	// waited to be received, both as SQS counts them: approximately, about a minute
 	// before AsOf.
 	Queue, Visible int
-	// AsOf is when the counts were read: zero if never. After the start they are read only
-	// if the quota could matter, at most once a minute.
+	// AsOf is when the counts were read: zero if never. They are read with the queue's
+	// attributes, about every ten minutes, and more often only if the quota could matter, at
+	// most once a minute.
 	AsOf time.Time
 	// Quota is how many may be in flight: Config.InFlightQuota.
 	Quota int

@@ -70,8 +70,14 @@ type Config struct {
 	// runs on keeps its place; see HealthFailing. Default: 0, no timeout.
 	HandlerTimeout time.Duration
 
-	// Lease is the visibility timeout of each receive. Heartbeats renew it until the
-	// message is settled. If the process dies, its messages stay hidden for about as long.
+	// Lease is the visibility timeout of each receive, whatever the queue's own
+	// VisibilityTimeout is. Heartbeats renew it until the message is settled. If the process is
+	// killed, the messages that it held stay hidden until their leases end, and the rest of
+	// their FIFO groups wait with them: up to Lease, or up to 10 minutes behind a handler that
+	// has run for longer than Lease, because renewals get longer with its age. Where that is
+	// too long, for example on a queue whose own timeout is 10 s, set a shorter Lease: each
+	// halving doubles the heartbeats of messages that are held for longer than half a lease,
+	// and halves the time for which SQS may fail before leases are lost and messages run twice.
 	// Whole seconds from 2 s to 1 h. Default: 1 min.
 	Lease time.Duration
 

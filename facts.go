@@ -184,7 +184,7 @@ func unreadable(err error, known bool) plan.Finding {
 		Severity: plan.Warning,
 		Code:     codeUnreadable,
 		Problem:  "its attributes cannot be read, so its redrive limit, retention and dead-letter queue are not known: " + err.Error(),
-		Remedy:   "find the cause; the attributes are read again every minute.",
+		Remedy:   "find the cause; the attributes are read again within a minute.",
 	}
 	if known {
 		f.Problem = "its attributes can no longer be read, so changes of its redrive limit, retention and dead-letter queue are not seen: " + err.Error()

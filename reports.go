@@ -1,7 +1,10 @@
 package reprise
 
 import (
+	"log/slog"
+
 	"github.com/reprise-sqs/reprise/internal/consumer"
+	"github.com/reprise-sqs/reprise/plan"
 )
 
 // reportInOrder tells the log and observers the machine's reports, in order.
@@ -26,7 +29,14 @@ func (c *Consumer) nextReport() (r consumer.Report) {
 func (c *Consumer) tellReport(r consumer.Report) {
 	switch r := r.(type) {
 	case consumer.Complaint:
-		c.log.Error(r.Text, shownArgs(r.Args)...)
+		level := slog.LevelError
+		switch r.Severity {
+		case plan.Warning:
+			level = slog.LevelWarn
+		case plan.Info:
+			level = slog.LevelInfo
+		}
+		c.log.Log(c.runCtx, level, r.Text, shownArgs(r.Args)...)
 	case consumer.Found:
 		c.found(r.Finding)
 	case consumer.Outage:

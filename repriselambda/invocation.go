@@ -123,7 +123,7 @@ func (in *invocation) ChangeMessageVisibilityBatch(ctx context.Context, batch *s
 	return in.Client.ChangeMessageVisibilityBatch(ctx, &capped, options...)
 }
 
-// GetQueueAttributes asks SQS once in the life of the process.
+// GetQueueAttributes asks SQS about every ten minutes in the life of the process.
 func (in *invocation) GetQueueAttributes(ctx context.Context, query *sqs.GetQueueAttributesInput, options ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {
 	return in.queue.attributes(ctx, in.Client, query, options...)
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go"
@@ -22,23 +23,41 @@ type source struct {
 
 // answer is SQS's answer for a queue's attributes.
 type answer struct {
-	out *sqs.GetQueueAttributesOutput
-	err error
+	out   *sqs.GetQueueAttributesOutput
+	err   error
+	until time.Time // it is asked for again then
 }
 
-// attributes asks SQS for a queue's attributes, unless it has answered before: a missing permission
-// is an answer too, and is kept until the next cold start.
+const (
+	// keepAnswer is how long an answer is kept: an operator may change a queue at any time.
+	keepAnswer = 10 * time.Minute
+	// keepOldAnswer is how much longer it is kept if SQS could not be asked again.
+	keepOldAnswer = time.Minute
+)
+
+// attributes asks SQS for a queue's attributes, unless it has answered within keepAnswer: a missing
+// permission is an answer too. While SQS does not answer, what it answered before still holds.
 func (s *source) attributes(ctx context.Context, client reprise.Client, query *sqs.GetQueueAttributesInput, options ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {
-	if known, ok := s.answers.Load(*query.QueueUrl); ok {
-		a := known.(*answer)
-		return a.out, a.err
+	kept, known := s.answers.Load(*query.QueueUrl)
+	var last answer
+	if known {
+		last = *kept.(*answer)
+	}
+	now := time.Now()
+	if known && now.Before(last.until) {
+		return last.out, last.err
 	}
 	out, err := client.GetQueueAttributes(ctx, query, options...)
 	api, said := errors.AsType[smithy.APIError](err)
 	if err == nil || said && strings.HasPrefix(api.ErrorCode(), "AccessDenied") {
-		s.answers.Store(*query.QueueUrl, &answer{out, err})
+		s.answers.Store(*query.QueueUrl, &answer{out, err, now.Add(keepAnswer)})
+		return out, err
 	}
-	return out, err
+	if known {
+		s.answers.Store(*query.QueueUrl, &answer{last.out, last.err, now.Add(keepOldAnswer)})
+		return last.out, last.err
+	}
+	return nil, err
 }
 
 // once calls f only for the first finding of each code; it is nil if f is.

@@ -36,8 +36,8 @@ import (
 type Config struct {
 	// Client makes the requests to SQS: a *sqs.Client. Nothing is received or deleted through it,
 	// because Lambda does that. It is used for ChangeMessageVisibilityBatch after failures, for
-	// SendMessageBatch when messages are given up or sent again, and for GetQueueAttributes, once
-	// for the queue and once for its dead-letter queue in the life of the process.
+	// SendMessageBatch when messages are given up or sent again, and for GetQueueAttributes, of
+	// the queue and of its dead-letter queue, at the first invocation and about every ten minutes.
 	Client reprise.Client
 
 	// Concurrency is how many handlers, of messages or batches, run at once in one invocation.

@@ -413,6 +413,36 @@ func TestAttributesAreReadLater(t *testing.T) {
 	})
 }
 
+// TestAttributesAreReadAgain: about every ten minutes, since an operator may change the queue; what was
+// read before holds while SQS does not answer.
+func TestAttributesAreReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		m := newMapping(t, q, does, repriselambda.Config{})
+		invoke := func(body string) {
+			q.Send(body)
+			m.invoke()
+		}
+		invoke("ok")
+		dead := q.NewDeadLetterQueue(10)
+		invoke("ok")
+		if got := m.client.calls().Attributes; got != 1 {
+			t.Errorf("attributes were asked for %d times at first, want once", got)
+		}
+		time.Sleep(11 * time.Minute)
+		invoke("permanent")
+		if len(dead.Messages()) != 1 {
+			t.Errorf("%d dead letters, want one: the queue has a dead-letter queue by now", len(dead.Messages()))
+		}
+		q.Fault(sqsserver.Fault{Kind: sqsserver.FaultThrottle, Action: "GetQueueAttributes"})
+		time.Sleep(11 * time.Minute)
+		invoke("permanent")
+		if len(dead.Messages()) != 2 {
+			t.Errorf("%d dead letters, want two: what was read before still holds", len(dead.Messages()))
+		}
+	})
+}
+
 // TestBadConfig is refused at the cold start, all of it in one error.
 func TestBadConfig(t *testing.T) {
 	bad := repriselambda.Config{Concurrency: -1, DeadLetterURL: "arn:aws:sqs:us-east-1:000000000000:dead"}

@@ -115,7 +115,11 @@ func (s *side) carry(e Effect) {
 		}
 	case TellReports:
 		for r := s.NextReport(); r != nil; r = s.NextReport() {
-			s.say("%s", describe(r))
+			words := describe(r)
+			if logged, ok := r.(Complaint); ok && strings.Contains(s.shows, "severity") {
+				words = logged.Severity.String() + ", " + words
+			}
+			s.say("%s", words)
 		}
 	case TellSettled:
 		s.tellSettled()

@@ -188,6 +188,6 @@ func (c *Machine) renewed(d *Delivery, f *Failure, requested, now time.Time, len
 	default:
 		d.lease.RenewalFailed(now)
 		c.noteDenied("retry", f)
-		c.complain("heartbeat", "renewing leases failed; trying again while they last", "error", f.Err)
+		c.warn("heartbeat", "renewing leases failed; trying again while they last", "error", f.Err)
 	}
 }

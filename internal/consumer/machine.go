@@ -59,7 +59,8 @@ type Machine struct {
 	workers        int                  // goroutines that run handlers
 	workerStarting bool                 // a worker was started and has not yet looked for a message
 	pollers        []*Poller
-	reserved       int // messages that the receives under way ask for
+	receiveFails   time.Time // since when receives fail, if that was logged
+	reserved       int       // messages that the receives under way ask for
 
 	// Settlements.
 	deletes    Outbox

@@ -9,6 +9,7 @@ import (
 	"github.com/reprise-sqs/reprise/internal/clocks"
 	"github.com/reprise-sqs/reprise/internal/lease"
 	"github.com/reprise-sqs/reprise/internal/shortkey"
+	"github.com/reprise-sqs/reprise/plan"
 )
 
 // Poller makes one receive after the other, each for as many messages as there is room for.
@@ -43,6 +44,10 @@ const (
 	minPollBackoff     = 200 * time.Millisecond
 	maxPollBackoff     = 20 * time.Second
 	lastingPollBackoff = 30 * time.Second // if an operator has to act
+
+	// manyFailures: so many failed receives in a row, which take more than a minute, are an error.
+	// Fewer are a warning: SQS fails now and then.
+	manyFailures = 10
 
 	emptyPause = time.Second // see answeredAtOnce
 )
@@ -137,6 +142,10 @@ func (c *Machine) Took(p *Poller, n int, batch []*Delivery, asked, answered time
 	now := c.now
 	c.health.received(now)
 	c.losses.replies.count(false)
+	if !c.receiveFails.IsZero() {
+		c.tell(Complaint{plan.Info, "receiving works again", []any{"since", c.receiveFails, "failures", p.failures}})
+		c.receiveFails = time.Time{}
+	}
 	if len(batch) > 0 {
 		c.budget.Received()
 	}
@@ -219,11 +228,20 @@ func (c *Machine) ReceiveFailed(p *Poller, n int, f Failure) {
 	}
 	if f.is(Lasting) {
 		wait = lastingPollBackoff
-		problem = fmt.Sprintf("receiving fails and will not recover by itself: %v", f.Err)
+		problem = fmt.Sprintf("receiving fails, probably until an operator fixes the cause: %v", f.Err)
 	}
 	c.health.failing(problem)
 	c.noteDenied("receive", &f)
-	c.complain("receive", problem, "failures", p.failures)
+	if c.MayComplain("receive") {
+		severity := plan.Warning
+		if f.is(Lasting) || p.failures >= manyFailures {
+			severity = plan.Error
+		}
+		c.tell(Complaint{severity, problem, []any{"failures", p.failures}})
+		if c.receiveFails.IsZero() {
+			c.receiveFails = c.now
+		}
+	}
 	c.pause(p, wait)
 }
 

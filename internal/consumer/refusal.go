@@ -42,7 +42,7 @@ func (c *Machine) refused(o *Outbox, d *Delivery, f *Failure, now time.Time) {
 		c.noteDenied("retry", f)
 	}
 	if d.refusals > 1 || !f.is(OfEntry) {
-		c.complain("settle", "settling failed; trying again while the lease lasts", "action", o.name, "error", f.Err)
+		c.warn("settle", "settling failed; trying again while the lease lasts", "action", o.name, "error", f.Err)
 	}
 	c.settleLater(d, now)
 }
@@ -75,7 +75,7 @@ func (c *Machine) copyRefused(d *Delivery, f *Failure, now time.Time) {
 		known.Kept = true
 		c.keepUnsendable(d, f.Err, keptBriefly, now)
 	default:
-		c.complain("dead-letter", "sending to the dead-letter queue failed; trying again", "url", c.facts.DeadLetter.URL, "error", f.Err)
+		c.warn("dead-letter", "sending to the dead-letter queue failed; trying again", "url", c.facts.DeadLetter.URL, "error", f.Err)
 		d.apart = d.refused.many >= apartFrom
 		c.settleLater(d, now)
 	}
@@ -129,7 +129,7 @@ func (c *Machine) requeueRefused(d *Delivery, f *Failure, now time.Time) {
 	case d.lease.Over(now):
 		c.lose(d, f.Err)
 	default:
-		c.complain("requeue", "sending a copy to the queue failed; trying again while the original is hidden", "error", f.Err)
+		c.warn("requeue", "sending a copy to the queue failed; trying again while the original is hidden", "error", f.Err)
 		d.apart = d.refused.many >= apartFrom
 		c.settleLater(d, now)
 	}

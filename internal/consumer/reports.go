@@ -22,10 +22,12 @@ type Subject struct {
 // [DeadLettered], [Crasher] or [LeftOut].
 type Report interface{ report() }
 
-// Complaint is a problem to be logged as an error. Arguments may be a Subject.
+// Complaint is a line for the log: an error, a warning of what failed and is tried again, or the
+// information that a problem is over. Arguments may be a Subject.
 type Complaint struct {
-	Text string
-	Args []any
+	Severity plan.Severity
+	Text     string
+	Args     []any
 }
 
 // Found is a conflict between the settings and the queue.
@@ -144,7 +146,14 @@ const ComplaintEvery = 30 * time.Second
 // complain reports a problem, each kind at most once per [ComplaintEvery].
 func (c *Machine) complain(kind, text string, args ...any) {
 	if c.MayComplain(kind) {
-		c.tell(Complaint{text, args})
+		c.tell(Complaint{plan.Error, text, args})
+	}
+}
+
+// warn is complain for a failure that may pass by itself, and is tried again.
+func (c *Machine) warn(kind, text string, args ...any) {
+	if c.MayComplain(kind) {
+		c.tell(Complaint{plan.Warning, text, args})
 	}
 }
 

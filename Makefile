@@ -96,7 +96,7 @@ full: ## run in full, without the race detector, what does less with it, 1,000 s
 	$(GO) test -timeout 0 ./internal/world -world.seeds=$(MACHINES)
 	$(GO) test -timeout 0 ./simulate ./internal/simulation -agree.seeds=1000
 	$(GO) test -timeout 0 ./internal/consumer
-	$(GO) test -timeout 0 ./cmd/reprise/internal/journal ./cmd/reprise/internal/simreport
+	$(GO) test -timeout 0 ./cmd/reprise/internal/journal ./cmd/reprise/internal/operate ./cmd/reprise/internal/redrive ./cmd/reprise/internal/simreport
 	$(GO) test -timeout 0 -run '^TestOperatorsBesideConsumers$$' ./cmd/reprise
 
 mutants: ## make each of MUTANTS's mistakes (all), in one build, and show which test or invariant fails

@@ -42,7 +42,7 @@ func (f *fleet) checkCalls(n *node, report reprise.Report) {
 		{"sends", calls.Sends, c.DeadLettered + 2*c.Kept + c.Requeued + 2*int64(len(report.Unsettled))},
 		{"visibility changes", calls.Visibilities, accountedFor(c) + int64(len(report.Unsettled))},
 		{"heartbeats", calls.Heartbeats, 4 * (1 + c.Received) * (1 + int64(up/n.cfg.Lease))},
-		{"attribute requests", calls.Attributes, 4},
+		{"attribute requests", calls.Attributes, 4 + 2*int64(up/(7*time.Minute))}, // of the queue and its dead-letter queue
 	} {
 		if kind.made > kind.bound {
 			f.broken(world.FewCalls, nil, "node %d has made %d %s, %d would do; %+v", n.number, kind.made, kind.name, kind.bound, c)

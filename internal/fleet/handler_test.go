@@ -47,13 +47,13 @@ type spell struct {
 }
 
 // settledAs takes in what a node says has become of the message.
-func (p *part) settledAs(e reprise.Settled) {
+func (p *part) settledAs(n *node, e reprise.Settled) {
 	p.hidden = e.Due
 	if now := time.Now(); p.hidden.Before(now) {
 		p.hidden = now
 	}
 	p.promisedID = ""
-	if e.Outcome == reprise.OutcomeRetry && time.Until(e.Due) < 11*time.Hour {
+	if e.Outcome == reprise.OutcomeRetry && time.Until(e.Due) < 11*time.Hour && n.knows() {
 		p.promised, p.promisedID = e.Due, e.Message.ID
 	}
 }

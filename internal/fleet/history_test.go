@@ -76,7 +76,7 @@ func (f *fleet) broken(invariant string, p *part, format string, args ...any) {
 	}
 	var lines []string
 	for _, e := range f.events {
-		if e.token == token || e.token == "" && !strings.HasPrefix(e.text, "asks for ") { // most of them in vain
+		if e.token == token && token != "" || e.token == "" && !strings.HasPrefix(e.text, "asks for ") { // most of them in vain
 			lines = append(lines, e.String())
 		}
 	}

@@ -36,6 +36,7 @@ type node struct {
 	begun     time.Time // the latest handler
 	asked     time.Time // the latest receive
 	succeeded time.Time // the first handler that began when the dependency was back
+	informed  time.Time // when it has read the queue's attributes
 	stopping  bool
 	told      int64          // messages of which it has said what became of them
 	running   map[string]int // by message id and by FIFO group
@@ -159,6 +160,13 @@ func (f *fleet) crash(n *node) {
 	_ = n.Err() // of no interest, but it waits for the end of Run
 }
 
+// knows reports whether n knew the queue's retention when it decided what has just been settled. Until
+// then it hides messages for a quarter of an hour at most, or sends copies. It asks before it receives:
+// only if the first answer is lost can messages be settled without.
+func (n *node) knows() bool {
+	return !n.informed.IsZero() && (n.informed.Sub(n.started) < time.Second || time.Since(n.informed) > 10*time.Second)
+}
+
 // stop stops a consumer and checks its report.
 func (f *fleet) stop(n *node) {
 	f.note("", n, "is told to stop")
@@ -254,7 +262,7 @@ func (f *fleet) settled(n *node, e reprise.Settled) {
 	f.twins = f.twins || e.Outcome == reprise.OutcomeLost && n.copied[p.token]
 	p.failed = max(p.failed, e.Message.Attempt-1) // for all that it tells the next
 	p.deadly = p.deadly || e.Outcome == reprise.OutcomeKeep && e.Reason == retry.ReasonCrash && !f.calm
-	p.settledAs(e)
+	p.settledAs(n, e)
 	if e.Outcome == reprise.OutcomeDelete {
 		delete(n.counted, e.Message.ID) // should SQS lose the delete, it begins anew
 	}

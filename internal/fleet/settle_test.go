@@ -140,8 +140,8 @@ func (f *fleet) checkSettled(n *node, p *part, e reprise.Settled, messages []mes
 		if at >= 0 && e.Requeued {
 			f.broken(world.GoneIsGone, p, "node %d says that a copy has taken its place; it is %s, due %s", n.number, messages[at].State, clock(messages[at].Due))
 		}
-		if wait := time.Until(e.Due); wait <= 0 || wait > 11*time.Hour || f.outages {
-			return // over, longer than SQS hides a message at a time, or perhaps woken
+		if wait := time.Until(e.Due); wait <= 0 || wait > 11*time.Hour || f.outages || !n.knows() {
+			return // over, for a quarter of an hour at most, as long as the retention is not known, longer than SQS hides a message at a time, or perhaps woken
 		}
 		if at >= 0 && (messages[at].Due.Before(e.Due) || messages[at].Due.After(e.Due.Add(time.Second+n.most))) {
 			f.broken(world.HiddenIsHidden, p, "node %d says until %s; it is %s, due %s", n.number, clock(e.Due), messages[at].State, clock(messages[at].Due))
@@ -159,7 +159,7 @@ func (f *fleet) checkConfirmed(n *node, p *part, e reprise.Settled) {
 		want = "delete"
 	}
 	wait := time.Until(e.Due)
-	hidden := want == "delete" || f.outages || wait > 11*time.Hour ||
+	hidden := want == "delete" || f.outages || wait > 11*time.Hour || !n.knows() ||
 		!h.until.Before(e.Due) && (wait <= 0 || !h.until.After(e.Due.Add(time.Second+n.most)))
 	if h.done != want || !hidden {
 		f.broken(world.SettledBySQS, p, "node %d says %v until %s; of the receipt of %s SQS has confirmed to %s it, hidden until %s", n.number, e.Outcome, clock(e.Due), clock(h.arrived), cmp.Or(h.done, "nothing, let alone to "+want), clock(h.until))

@@ -263,7 +263,15 @@ func (f *fleet) isCursed(body string) bool {
 
 // GetQueueAttributes implements reprise.Client.
 func (w *wire) GetQueueAttributes(ctx context.Context, in *sqs.GetQueueAttributesInput, opts ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {
-	return carry(w, ctx, "attributes", aws.ToString(in.QueueUrl), in, opts, w.client.GetQueueAttributes, nil)
+	out, err := carry(w, ctx, "attributes", aws.ToString(in.QueueUrl), in, opts, w.client.GetQueueAttributes, nil)
+	if err == nil && aws.ToString(in.QueueUrl) == w.f.queue.URL() {
+		w.f.mu.Lock()
+		defer w.f.mu.Unlock()
+		if w.n.informed.IsZero() {
+			w.n.informed = time.Now()
+		}
+	}
+	return out, err
 }
 
 // begin begins a request about some handles, which check looks at.

@@ -137,7 +137,7 @@ func (c *Machine) confirm(o *Outbox, d *Delivery, now time.Time) {
 	case OutcomeDelete:
 		c.counts.Deleted++
 		switch {
-		case d.lease.Lost() || d.lease.Over(now):
+		case d.lease.Lost() || d.lease.Over(now) || d.doubtful:
 			// The delete may have had no effect: another consumer may have received it.
 			c.memory.Note(d.ID, now).Done = true
 		case d.ran: // otherwise the note that it is done stays, as for a dead letter

@@ -47,6 +47,7 @@ type Delivery struct {
 	duplicate bool // the message was held already; that delivery has taken over the receipt handle
 	ran       bool // its handler was run
 	tried     bool // an attempt has failed because a dependency was unavailable
+	doubtful  bool // its receive took so long that the lease may have ended before
 
 	copied     bool // SQS has confirmed its copy
 	uncopyable bool // it cannot be requeued

@@ -152,10 +152,12 @@ func (c *Machine) Took(p *Poller, n int, batch []*Delivery, asked, answered time
 	c.counts.Received += int64(len(batch))
 	c.reserved -= n
 	granted := answered.Add(-c.late(asked, answered))
+	doubtful := clocks.Elapsed(asked, answered) > c.LongPoll+c.Lease/10
 	for _, d := range batch {
 		d.receives = d.Receives
 		d.Key = shortkey.Of(d.Key) // it may have a megabyte, and outlives its message
 		d.lease = lease.Received(asked, granted, c.Lease, spread(c.Lease/10, d.ID))
+		d.doubtful = doubtful
 		c.admit(d, now)
 		if d.state.waits() && !d.duplicate && d.lease.Over(now) {
 			c.lose(d, errLeaseEnded) // the process was suspended: another may have it by now

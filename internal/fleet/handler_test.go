@@ -122,7 +122,7 @@ func (f *fleet) end(ctx context.Context, n *node, p *part, m *reprise.Message, r
 		}
 		return reprise.Permanent(errUnavailable)
 	}
-	n.done[p.token], n.worked[m.ID] = true, true
+	n.done[p.token], n.worked[m.ID] = true, time.Now()
 	p.handled = p.handled || !n.crashed // nobody may know of a run that has outlived its process
 	return nil
 }

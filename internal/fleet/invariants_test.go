@@ -50,7 +50,7 @@ func (f *fleet) checkRun(n *node, p *part, m *reprise.Message, before []string) 
 	if at, said := n.givenUp[m.ID]; said && time.Since(at) < 12*time.Hour { // node n remembers it
 		f.broken(world.GivenUpForGood, p, "it runs again on node %d, %v later", n.number, time.Since(at))
 	}
-	if n.worked[m.ID] && !f.leaky {
+	if at, ok := n.worked[m.ID]; ok && time.Since(at) < 12*time.Hour && !f.leaky { // node n remembers it
 		f.broken(world.DoneOnce, p, "it runs again on node %d", n.number)
 	}
 	if len(before) > 0 {

@@ -46,7 +46,7 @@ type node struct {
 	counted   map[string]*failures // by message id
 	setTimes  map[string]time.Time // by message id: what its handlers have asked for
 	givenUp   map[string]time.Time // by message id: when its handlers have last said so
-	worked    map[string]bool      // by message id: its handlers have succeeded
+	worked    map[string]time.Time // by message id: when its handlers have succeeded
 	hooked    map[string]bool      // by message id: AfterDelete was called
 	newest    map[string]*hold     // by message id: the latest receipt
 	failing   []time.Time          // when the receives since the last good one have failed
@@ -77,7 +77,7 @@ func (f *fleet) start() *node {
 		counted:  make(map[string]*failures),
 		setTimes: make(map[string]time.Time),
 		givenUp:  make(map[string]time.Time),
-		worked:   make(map[string]bool),
+		worked:   make(map[string]time.Time),
 		hooked:   make(map[string]bool),
 		newest:   make(map[string]*hold),
 		ended:    make(map[string]time.Time),

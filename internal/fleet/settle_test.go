@@ -185,7 +185,7 @@ func (f *fleet) deleted(n *node, m *reprise.Message) {
 	if n.crashed {
 		return
 	}
-	if h := n.newest[m.ID]; !n.worked[m.ID] || !f.leaky && (n.hooked[m.ID] || h.done != "delete") {
+	if h := n.newest[m.ID]; n.worked[m.ID].IsZero() || !f.leaky && (n.hooked[m.ID] || h.done != "delete") {
 		f.broken(world.HooksFollow, p, "node %d calls it; worked off: %v, called before: %v, SQS has confirmed to %s it", n.number, n.worked[m.ID], n.hooked[m.ID], h.done)
 	}
 	n.hooked[m.ID] = !n.newest[m.ID].late

@@ -66,7 +66,7 @@ type machine struct {
 	limit     int                    // the most handlers; when it is lowered, those that run may end
 	wanted    int                    // the limit as soon as no more run
 	busy      map[string]int         // handlers, by message id and FIFO group
-	worked    map[string]bool        // by message id: its handlers have succeeded
+	worked    map[string]time.Time   // by message id: when its handlers have succeeded
 	givenUp   map[string]time.Time   // by message id: when it reported giving the message up, on its clock
 	due       map[string]time.Time   // by message id: when it reported the next attempt to be due, on its clock
 	copied    map[string]bool        // bodies of which SQS has confirmed a copy
@@ -293,7 +293,7 @@ func (f *fleet) add(n *node, q *world.Queue, i int) {
 // newMachine makes the consumer of q, which sends copies to lane if there is one.
 func (f *fleet) newMachine(n *node, q *world.Queue, i int, lane *world.Queue) *machine {
 	m := &machine{
-		Name: n.Name, n: n, f: f, limit: f.cfg.Concurrency, wanted: f.cfg.Concurrency, busy: make(map[string]int), worked: make(map[string]bool), givenUp: make(map[string]time.Time), due: make(map[string]time.Time), copied: make(map[string]bool),
+		Name: n.Name, n: n, f: f, limit: f.cfg.Concurrency, wanted: f.cfg.Concurrency, busy: make(map[string]int), worked: make(map[string]time.Time), givenUp: make(map[string]time.Time), due: make(map[string]time.Time), copied: make(map[string]bool),
 		newest: make(map[string]*lease), asked: make(map[string][]time.Time), pausedKey: make(map[string]bool), quiet: make(map[string]time.Time),
 	}
 	of := simulation.Spec{

@@ -129,7 +129,7 @@ func (m *machine) outcome(p *part, msg *simulation.Message) simulation.Result {
 		p.permanent = true
 		return simulation.Result{Err: retry.Permanent(errOfHandler)}
 	}
-	m.worked[msg.ID], p.handled = true, true
+	m.worked[msg.ID], p.handled = m.Process.Steady(), true
 	f.loop.Note(m.Name, "has done message", int64(p.number))
 	return simulation.Result{}
 }
@@ -179,7 +179,7 @@ func (m *machine) reported(r consumer.Report) {
 
 func (m *machine) deleted(s consumer.Subject) {
 	p := partOf(simulation.PayloadOf(s))
-	if !m.worked[simulation.ID(s)] {
+	if m.worked[simulation.ID(s)].IsZero() {
 		m.f.broken(world.HooksFollow, "%s on %s was not worked off", p.body, m.Name)
 	}
 	m.f.loop.Note(m.Name, "is told after the delete", int64(p.number))

@@ -71,7 +71,7 @@ func (m *machine) checkTurn(p *part, msg *simulation.Message) {
 	if at, ok := m.givenUp[msg.ID]; ok && m.Process.Steady().Sub(at) < memory.MaxAge/2 {
 		f.broken(world.GivenUpForGood, "%s on %s", p.body, m.Name)
 	}
-	if m.worked[msg.ID] && !p.redriven && !f.leaky {
+	if at, ok := m.worked[msg.ID]; ok && m.Process.Steady().Sub(at) < memory.MaxAge/2 && !p.redriven && !f.leaky {
 		f.broken(world.DoneOnce, "%s on %s", p.body, m.Name)
 	}
 }

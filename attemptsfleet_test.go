@@ -33,14 +33,14 @@ func TestFleetRunsEachAttemptOnce(t *testing.T) {
 
 // calmFleet is a fleet of consumers of one queue, without faults.
 type calmFleet struct {
-	seed                 uint64
-	processes, receives  int // receives: the queue's maxReceiveCount
-	attempts, messages   int
-	concurrency          int
-	base, longest, takes time.Duration
-	doubling, jitter     bool
-	lane                 bool
-	via                  reprise.Via
+	seed                uint64
+	processes, receives int // receives: the queue's maxReceiveCount
+	attempts, messages  int
+	concurrency         int
+	base, takes         time.Duration
+	doubling, jitter    bool
+	lane                bool
+	via                 reprise.Via
 }
 
 func drawFleet(seed uint64) calmFleet {
@@ -95,7 +95,7 @@ func (f calmFleet) runEachAttemptOnce(t *testing.T) {
 	runs := make(map[string][]int)
 	handler := reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) error {
 		mu.Lock()
-		runs[string(m.Body)] = append(runs[string(m.Body)], m.Attempt)
+		runs[m.Body] = append(runs[m.Body], m.Attempt)
 		took := time.Duration(random.Int64N(int64(f.takes)))
 		mu.Unlock()
 		time.Sleep(took)

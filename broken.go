@@ -9,7 +9,7 @@ import (
 // is settled any more: what the machine says of its messages may be wrong. Handlers have as long to
 // return as those of a stop whose budget ends.
 func (c *Consumer) stopBroken(began time.Time) error {
-	failure, stack := c.mu.broke()
+	stack, failure := c.mu.broke()
 	c.log.Error("a bug has broken the consumer: it stops, and its messages come again when their leases end", "error", failure, "stack", string(stack))
 	c.cancelAll()
 	grace := time.NewTimer(c.cfg.StopBudget - c.softBudget())

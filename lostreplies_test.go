@@ -86,7 +86,7 @@ func (f lossyFleet) run(t *testing.T, seed uint64) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		if runs[string(m.Body)]++; runs[string(m.Body)] <= lossyFailures {
+		if runs[m.Body]++; runs[m.Body] <= lossyFailures {
 			return errUnavailable
 		}
 		return nil

@@ -55,12 +55,12 @@ func (l *machineLock) interrupted(done *bool) {
 	close(l.broken)
 }
 
-// broke returns the error of the section that a panic has interrupted, and the panic's stack; nil
+// broke returns the stack of the panic that has interrupted a section, and the section's error; nil
 // if none was.
-func (l *machineLock) broke() (failure error, stack []byte) {
+func (l *machineLock) broke() (stack []byte, failure error) {
 	l.Lock()
 	defer l.Unlock()
-	return l.failure, l.stack
+	return l.stack, l.failure
 }
 
 // enter runs f in a section that may change what workers and pollers wait for. It reports whether

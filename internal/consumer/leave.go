@@ -1,11 +1,14 @@
 package consumer
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 // lose lets go of a message that another consumer may hold by now. While its handler runs,
 // it only ends the handler's context.
 func (c *Machine) lose(d *Delivery, err error) {
-	if !d.lease.Lost() && err == errLeaseEnded {
+	if !d.lease.Lost() && errors.Is(err, errLeaseEnded) {
 		c.leaseEnds()
 	}
 	if d.state == stateRunning {

@@ -66,18 +66,18 @@ func (h *handles) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInpu
 	return out, err
 }
 
-// TestPassSaysWhatStaysHidden: one refused entry of a batch of ten leaves a message hidden. The command says so,
-// though the request as a whole succeeded.
+// TestPassSaysWhatStaysHidden: entries that are refused however often they are tried leave messages hidden. The
+// command says so, though the requests as a whole succeeded.
 func TestPassSaysWhatStaysHidden(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
 		for range 10 {
 			q.Send("letter")
 		}
-		q.Fault(sqsserver.Fault{Kind: sqsserver.FaultFailEntry, Action: "ChangeMessageVisibilityBatch", Limit: 1})
+		q.Fault(sqsserver.Fault{Kind: sqsserver.FaultFailEntry, Action: "ChangeMessageVisibilityBatch"})
 		_, err := pass(q).Run(t.Context(), never, func([]operate.Message, time.Time) ([]operate.Verdict, error) { return nil, nil })
-		if _, hidden := inQueue(q); hidden != 1 || err == nil || !strings.Contains(err.Error(), "stay hidden") {
-			t.Errorf("%d hidden, and the error %v; want 1, and an error that says so", hidden, err)
+		if _, hidden := inQueue(q); hidden != 10 || err == nil || !strings.Contains(err.Error(), "stay hidden") {
+			t.Errorf("%d hidden, and the error %v; want 10, and an error that says so", hidden, err)
 		}
 	})
 }

@@ -215,9 +215,8 @@ func TestAttackMarkdown(t *testing.T) {
 		r.Reviews[0].Source = hostile
 		r.Reviews[0].Findings = []plan.Finding{{Severity: plan.Error, Code: hostile, Problem: "it is " + hostile, Remedy: "mend " + hostile}}
 		r.Notes = []review.Note{{File: hostile, Line: 1, Text: hostile}, {File: "x", Text: hostile}}
-		safe := r
 		text := r.Markdown()
-		safe = example(t)
+		safe := example(t)
 		safe.Reviews[0].Name, safe.Reviews[0].Source, safe.Reviews[0].Findings, safe.Notes = "x", "x", []plan.Finding{{Severity: plan.Error, Code: "x", Problem: "it is x", Remedy: "mend x"}}, []review.Note{{File: "x", Line: 1, Text: "x"}, {File: "x", Text: "x"}}
 		if got, want := strings.Count(text, "\n"), strings.Count(safe.Markdown(), "\n"); got != want {
 			t.Errorf("%q makes %d lines, want %d", hostile, got, want)

@@ -25,6 +25,7 @@ func TestFaults(t *testing.T) {
 		"only others that have failed before, since": {"YZXabcdXyzX", false},
 		"others fail that have failed before":        {"YZXabcdYZX", true},
 		"it succeeded in between":                    {"XabcdxX", false},
+		"it succeeds":                                {"XabcdXabcdx", false},
 		"all others fail":                            {"XABCDEFGHX", false},
 	} {
 		var f faults

@@ -21,7 +21,7 @@ func (c *Machine) permitHeartbeats() {
 		took = assumedBeatTime
 	}
 	within := max(first.lease.RenewBy().Sub(c.now), took)
-	needed := (time.Duration(waiting)*took + within - 1) / within
+	needed := 1 + time.Duration(waiting)*took/within
 	c.heartbeats.Permit(int(min(max(needed, renewAtOnce), renewAtMost)))
 }
 

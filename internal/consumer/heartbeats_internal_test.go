@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/reprise-sqs/reprise/internal/calls"
 	"github.com/reprise-sqs/reprise/internal/race"
 )
 
@@ -79,4 +80,22 @@ func beat(c *Machine, span, took time.Duration) (most int) {
 		most = max(most, len(all))
 	}
 	return most
+}
+
+// TestAnswersToHeartbeatsAreTimed: the answer to a heartbeat that was not sent, because no lease was left
+// to renew, says nothing about how long answers take.
+func TestAnswersToHeartbeatsAreTimed(t *testing.T) {
+	c := at(New(Settings{Concurrency: 1, Settings: leased}), 10*time.Second)
+	handle := "handle"
+	d := &Delivery{ID: "a", Handle: &handle}
+	received(c, d)
+	c.heartbeats.Add(c.now, calls.Entry[*Delivery]{Cargo: d})
+	c.Renewed(nil, new([MaxBatch]Entry), new([MaxBatch]Failure), noon)
+	if c.beatTime.mean != 0 {
+		t.Errorf("no heartbeat was answered after %v", c.beatTime.mean)
+	}
+	c.Renewed([]*Delivery{d}, new([MaxBatch]Entry), new([MaxBatch]Failure), noon.Add(7*time.Second))
+	if c.beatTime.mean != 3*time.Second {
+		t.Errorf("a heartbeat was answered after %v, want 3s", c.beatTime.mean)
+	}
 }

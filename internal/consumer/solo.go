@@ -89,7 +89,7 @@ func (c *Machine) deaths(d *Delivery, attempts int, now time.Time) int {
 	known := c.memory.Recall(d.ID, now)
 	ours := max(known.Receives, known.Seen)
 	unexplained := d.receives - 1 - max(attempts+inLongWaits, ours)
-	if unexplained > 0 && c.losses.explain(unexplained, d.receives-1-ours) {
+	if c.losses.explain(unexplained, d.receives-1-ours) {
 		return 0
 	}
 	return unexplained

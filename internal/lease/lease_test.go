@@ -207,3 +207,17 @@ func TestStates(t *testing.T) {
 		t.Errorf("what was received again is %v old", got)
 	}
 }
+
+// TestLateHeartbeats: of the fifteen seconds less the slack that a lease of thirty has left when its heartbeat
+// is due, a quarter may pass without harm, and after a half the heartbeat is late.
+func TestLateHeartbeats(t *testing.T) {
+	l := Received(start, start, 30*time.Second, 0)
+	left := l.End().Sub(l.RenewAt())
+	if by := l.RenewBy(); left < time.Second || !by.Equal(l.RenewAt().Add(left/4)) {
+		t.Errorf("due at %v, it should be renewed by %v, and ends at %v", l.RenewAt(), by, l.End())
+	}
+	half := l.RenewAt().Add(left / 2)
+	if l.Late(half.Add(-time.Nanosecond)) || !l.Late(half.Add(time.Nanosecond)) {
+		t.Errorf("late before %v: %t; after it: %t", half, l.Late(half.Add(-time.Nanosecond)), l.Late(half.Add(time.Nanosecond)))
+	}
+}

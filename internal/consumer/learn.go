@@ -88,10 +88,6 @@ func (c *Machine) LearnLater() {
 // permit.
 func (c *Machine) doubtFacts() {
 	if r := &c.reading; !r.next.At().IsZero() {
-		at := r.last.Add(relearnEvery)
-		if at.Before(c.now) {
-			at = c.now
-		}
-		c.alarms.Sooner(&r.next, at)
+		c.alarms.Sooner(&r.next, r.last.Add(relearnEvery))
 	}
 }

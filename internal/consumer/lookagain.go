@@ -25,7 +25,7 @@ func (c *Machine) lookAgain(old *Facts) {
 	for _, d := range c.held {
 		d.factsNew = true // one that is being hidden has its turn when it is hidden
 	}
-	if len(c.waker.ids) > 0 && !c.waker.active {
+	if !c.waker.active {
 		c.wakeNext(c.now)
 	}
 }

@@ -120,8 +120,9 @@ func (d *driver) consumer(w words) {
 
 // factsOf returns what is known about a queue.
 func (s *side) factsOf(w words) Facts {
-	f := Facts{ARN: cmp.Or(w.get("arn"), "arn:"+cmp.Or(s.name, "q")), DeadLetter: Queue{URL: "https://sqs/dead", Name: "dead"}, Largest: w.number(s.driver, "largest", 0)}
-	f.Plan = plan.Queue{ARN: f.ARN, FIFO: s.Queue.FIFO, MaxReceives: w.number(s.driver, "receives", 10), Retention: w.span(s.driver, "retention", 96*time.Hour), DeadLetterARN: f.ARN + "-dead", KMSKey: w.get("kms")}
+	dead := cmp.Or(w.get("dead"), "dead")
+	f := Facts{ARN: cmp.Or(w.get("arn"), "arn:"+cmp.Or(s.name, "q")), DeadLetter: Queue{URL: "https://sqs/" + dead, Name: dead}, Largest: w.number(s.driver, "largest", 0)}
+	f.Plan = plan.Queue{ARN: f.ARN, FIFO: s.Queue.FIFO, MaxReceives: w.number(s.driver, "receives", 10), Retention: w.span(s.driver, "retention", 96*time.Hour), DeadLetterARN: f.ARN + "-" + dead, KMSKey: w.get("kms")}
 	if f.Pending = w.has("pending"); f.Pending || w.has("no-dead") {
 		f.DeadLetter, f.Plan.DeadLetterARN, f.Plan.MaxReceives = Queue{}, "", 0
 	}
@@ -131,7 +132,7 @@ func (s *side) factsOf(w words) Facts {
 // message makes a message: its id, SQS's count of its receives (r2), and settings.
 func (s *side) message(text string) *Delivery {
 	w := read(text)
-	handle, now := w[0], s.server(s.driver.now)
+	handle, now := w[0], s.driver.now.Add(s.driver.ahead) // by SQS's clock
 	d := &Delivery{
 		Cargo: w[0], ID: w[0], OriginID: w[0], GroupID: w.get("group"), Key: w.get("key"), Receives: 1,
 		Size: w.number(s.driver, "size", 100), Attributes: w.number(s.driver, "attributes", 0), TraceSize: w.number(s.driver, "trace", 0),

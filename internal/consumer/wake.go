@@ -139,10 +139,7 @@ func (c *Machine) rememberHandle(d *Delivery, now time.Time) {
 	r := c.memory.Note(d.ID, now)
 	r.Handle, r.HiddenUntil, r.Waking, r.LookAgain = d.Handle, d.hiddenUntil, false, false
 	r.Unwakeable = c.Queue.FIFO || d.verdict.Outcome == OutcomeKeep
-	r.Sent = d.enqueued()
-	if !r.Sent.IsZero() {
-		r.Sent = c.local(r.Sent)
-	}
+	r.Sent = c.local(d.enqueued())
 	r.Key, r.Unavailable = d.Key, d.verdict.unavailable
 	r.Asked = d.verdict.Reason == retry.ReasonRetryAfter
 	if d.outageOver {

@@ -148,11 +148,11 @@ func TestBrokenConsumerEndsAtOnce(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				q := reprisetest.NewQueue(t, nil)
 				q.Send("a", "b")
-				var cause error
+				causes := make(chan error, 1)
 				c, err := reprise.New(q.Direct(), q.URL(), reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
 					<-ctx.Done()
 					if m.Body == "a" {
-						cause = context.Cause(ctx)
+						causes <- context.Cause(ctx)
 						time.Sleep(tt.returns)
 					}
 					return ctx.Err()
@@ -172,7 +172,7 @@ func TestBrokenConsumerEndsAtOnce(t *testing.T) {
 				if took := time.Since(broke); err == nil || took != tt.want {
 					t.Errorf("Run ended %v after the bug, with %v: want %v", took, err, tt.want)
 				}
-				if !errors.Is(cause, reprise.ErrStopping) {
+				if cause := <-causes; !errors.Is(cause, reprise.ErrStopping) {
 					t.Errorf("the handler's context ended by %v, want ErrStopping", cause)
 				}
 				if r := c.Report(); len(r.Unsettled) != 2 || r.Drained() {

@@ -274,3 +274,25 @@ func TestOneAllocationPerRequest(t *testing.T) {
 		t.Errorf("%v allocations per request, want 1", n)
 	}
 }
+
+// TestPermit: with more requests permitted, those that wait go out.
+func TestPermit(t *testing.T) {
+	m := New[string](Settings{Entries: 1, Requests: 1})
+	if n, first := m.Waiting(); n != 0 || first != "" {
+		t.Errorf("%d requests wait in an empty machine, the first with %q", n, first)
+	}
+	for _, cargo := range []string{"a", "b", "c"} {
+		m.Add(start, Entry[string]{Cargo: cargo, Size: 1, Ends: start.Add(time.Hour)})
+	}
+	if n, first := m.Waiting(); n != 3 || first != "a" {
+		t.Errorf("%d requests wait, the first with %q, want 3 and a", n, first)
+	}
+	m.Next()
+	if n, first := m.Waiting(); n != 2 || first != "b" || m.Ready() {
+		t.Errorf("%d requests wait, the first with %q, one may go out: %t; want 2, b and none", n, first, m.Ready())
+	}
+	m.Permit(2)
+	if next := m.Next(); len(next) != 1 || next[0] != "b" || m.Ready() {
+		t.Errorf("%q goes out, and another one may: %t; want b and none", next, m.Ready())
+	}
+}

@@ -21,7 +21,7 @@ import (
 
 // TestFleetRunsEachAttemptOnce: in calm, whatever the settings, run n of a message is attempt n, and
 // a message that always fails is run MaxAttempts times, by a fleet of which no process sees all of
-// its receives.
+// its receives, and with ViaRequeue by processes that are stopped all the time too.
 func TestFleetRunsEachAttemptOnce(t *testing.T) {
 	for seed := range uint64(race.Fewer(60, 12)) {
 		f := drawFleet(seed)
@@ -41,6 +41,7 @@ type calmFleet struct {
 	doubling, jitter    bool
 	lane                bool
 	via                 reprise.Via
+	restarts            time.Duration // how long processes run until others replace them; 0: for ever
 }
 
 func drawFleet(seed uint64) calmFleet {
@@ -63,12 +64,15 @@ func drawFleet(seed uint64) calmFleet {
 		lane:        random.IntN(3) == 0,
 		via:         []reprise.Via{reprise.ViaAuto, reprise.ViaRequeue}[random.IntN(2)],
 	}
+	if f.via == reprise.ViaRequeue && random.IntN(2) == 0 {
+		f.restarts = duration(5*time.Second, 2*time.Minute)
+	}
 	return f
 }
 
 func (f calmFleet) String() string {
-	return fmt.Sprintf("%d: %d processes of %d places, %d receives, %d attempts, base %v doubling=%v jitter=%v, runs of %v, lane=%v, via=%v",
-		f.seed, f.processes, f.concurrency, f.receives, f.attempts, f.base, f.doubling, f.jitter, f.takes, f.lane, f.via)
+	return fmt.Sprintf("%d: %d processes of %d places, %d receives, %d attempts, base %v doubling=%v jitter=%v, runs of %v, lane=%v, via=%v, restarts after %v",
+		f.seed, f.processes, f.concurrency, f.receives, f.attempts, f.base, f.doubling, f.jitter, f.takes, f.lane, f.via, f.restarts)
 }
 
 func (f calmFleet) runEachAttemptOnce(t *testing.T) {
@@ -101,11 +105,23 @@ func (f calmFleet) runEachAttemptOnce(t *testing.T) {
 		time.Sleep(took)
 		return errUnavailable
 	})
-	for range f.processes {
-		q.Consume(handler, cfg)
-	}
 	for i := range f.messages {
 		q.Send(fmt.Sprint(i))
+	}
+	if f.restarts > 0 {
+		for range 20 {
+			var deployed []*reprisetest.Consumer
+			for range f.processes {
+				deployed = append(deployed, q.Consume(handler, cfg))
+			}
+			time.Sleep(f.restarts)
+			for _, c := range deployed {
+				c.Stop()
+			}
+		}
+	}
+	for range f.processes {
+		q.Consume(handler, cfg)
 	}
 	for wait := time.Hour; wait < 20*24*time.Hour && len(dead.Messages()) < f.messages; wait *= 2 {
 		time.Sleep(wait)

@@ -115,8 +115,8 @@ func (d *Delivery) enqueued() time.Time {
 
 // hops returns how many of d's receives were certainly no attempts: a copy that arrives
 // long before it is due is parked. One that arrives at most shortHold before is held until
-// then and run, so that its first receive is an attempt. ahead is how far SQS's clock is
-// ahead of ours.
+// then and run, so that its first receive is an attempt; if a stop prevents the run, another
+// copy is sent. ahead is how far SQS's clock is ahead of ours.
 func (d *Delivery) hops(ahead time.Duration) int {
 	if h := d.History; h != nil && h.Due.Sub(local(h.Arrived, ahead)) > shortHold {
 		return 1

@@ -93,6 +93,10 @@ func (c *Machine) via(d *Delivery, v Verdict, now time.Time) cause {
 		// Further ones would add up until the message seems exhausted; an outage makes
 		// many.
 		return becauseReleased
+	case parked && d.History != nil && v.Due.Sub(now) <= shortHold:
+		// It was held until it is due, as one that is run then, whose receive counts. See
+		// [Delivery.hops].
+		return becauseReleased
 	}
 	if c.budget.Spills(v.Due.Sub(now), now) {
 		return becauseInFlight

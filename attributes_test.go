@@ -3,6 +3,8 @@ package reprise_test
 import (
 	"context"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -14,6 +16,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/internal/race"
 	"github.com/reprise-sqs/reprise/plan"
 	"github.com/reprise-sqs/reprise/reprisetest"
 	"github.com/reprise-sqs/reprise/retry"
@@ -69,6 +72,63 @@ func TestFailedReadLosesNoWait(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// TestDrawnReadsLoseNoWait: the same with settings that are drawn: retentions from minutes to days,
+// waits shorter and longer than they, several processes, which are replaced now and then, and reads
+// that fail at each of their starts.
+func TestDrawnReadsLoseNoWait(t *testing.T) {
+	for seed := range uint64(race.Fewer(200, 20)) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		drawn := func(from, to time.Duration) time.Duration {
+			return time.Duration(float64(from) * math.Pow(float64(to)/float64(from), random.Float64())).Round(time.Second)
+		}
+		var (
+			retention = drawn(10*time.Minute, 14*24*time.Hour)
+			wait      = drawn(time.Minute, 5*24*time.Hour)
+			failed    = []int{1, 1 + random.IntN(5), 1 + random.IntN(100), 0}[random.IntN(4)]
+			processes = 1 + random.IntN(3)
+			restarts  = random.IntN(4)
+			via       = []reprise.Via{reprise.ViaAuto, reprise.ViaRequeue}[random.IntN(2)]
+		)
+		t.Run(fmt.Sprintf("%d: retention %v, wait %v, %d reads fail, %d processes replaced %d times, via %v", seed, retention, wait, failed, processes, restarts, via), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, keeping(retention, false))
+				var j journal
+				start := func() (fleet []*reprisetest.Consumer) {
+					q.Fault(unreadable(failed))
+					for range processes {
+						fleet = append(fleet, q.Consume(j.handler(waitOnce(wait)), reprise.Config{Via: via, Retry: retry.Policy{MaxAge: -1}}))
+					}
+					return fleet
+				}
+				bodies := numbered(5)
+				q.Send(bodies...)
+				for range restarts {
+					fleet := start()
+					time.Sleep(wait / time.Duration(restarts+1))
+					for _, c := range fleet {
+						if random.IntN(2) == 0 {
+							c.Crash()
+						} else {
+							c.Stop()
+						}
+					}
+				}
+				start()
+				q.WaitEmpty(wait + time.Hour)
+				for _, body := range bodies {
+					runs := j.of(body)
+					if len(runs) != 2 || runs[1].attempt != 2 {
+						t.Fatalf("%s was run %d times, want twice: %+v", body, len(runs), runs)
+					}
+					if waited := runs[1].started.Sub(runs[0].started); waited < wait-wait/100 || waited > wait+2*time.Minute {
+						t.Errorf("the second attempt at %s came after %v, want %v", body, waited, wait)
+					}
+				}
+			})
+		})
 	}
 }
 

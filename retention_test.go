@@ -350,10 +350,12 @@ func TestWaitsBeyondTheRetentionTakeFewCopies(t *testing.T) {
 		{"21600", 0, 11 * time.Hour, 3},
 		{"21600", 0, 30 * time.Hour, 7},                  //
 		{"57600", 0, 30 * time.Hour, 3},                  // sixteen hours: hidden for twelve
-		{"1209600", 0, 30 * time.Hour, 1},                // the longest
-		{"1209600", 0, 14*time.Hour + 14*time.Minute, 1}, //
-		{"1209600", 0, 87262626262626, 1},                // a little more than twice twelve hours
-		{"1209600", 0, 500 * time.Hour, 2},               //
+		{"1209600", 0, 30 * time.Hour, 2},                // the longest; one before the last hide
+		{"1209600", 0, 14*time.Hour + 14*time.Minute, 2}, //
+		{"1209600", 0, 12*time.Hour + 14*time.Minute, 1}, // hidden once
+		{"1209600", 0, 12*time.Hour + 16*time.Minute, 2}, //
+		{"1209600", 0, 87262626262626, 2},                // a little more than twice twelve hours
+		{"1209600", 0, 500 * time.Hour, 3},               //
 		{"60", 0, 10 * time.Minute, 14},                  // the shortest
 		{"60", 0, 44*time.Second + time.Millisecond, 0},  // until a quarter of it is left
 		{"1209600", 1, time.Hour, 4},                     // nobody may receive a copy but to run it

@@ -70,8 +70,9 @@ func (c *carrier) leg(from, to time.Duration) (leg Leg, halt Stop, when time.Dur
 	return leg, 0, 0
 }
 
-// requeue carries the message by copies: one now, which knows when it is due, and another one
-// each time that LongestCopy has passed.
+// requeue carries the message by copies: one now, which knows when it is due, another one
+// each time that LongestCopy has passed, and one before the last hide if it is not the first: a
+// consumer takes one receive of a copy before it is due for no attempt, and further ones for attempts.
 func (c *carrier) requeue(wait, to time.Duration) Leg {
 	reach, hides := LongestCopy(c.retention), hidesFor
 	switch {
@@ -80,22 +81,27 @@ func (c *carrier) requeue(wait, to time.Duration) Leg {
 	case c.maxReceives <= MaxReceives:
 		reach = min(reach, time.Duration(c.maxReceives-1)*longestHide)
 	}
-	before := int(max(wait-1, 0) / reach) // copies before the last
+	before := int(max(wait-1, 0) / reach) // copies that last for as long as they can
 	rest := wait - time.Duration(before)*reach
+	leg := Leg{Carry: CarryRequeue, Receives: before * (1 + hides(reach)), Copies: before + 1}
 	c.receives = 1
 	switch {
 	case rest <= min(MaxDelay, reach): // SQS delays it so long itself
 	case rest > retry.MaxVisibility-time.Minute && rest < retry.MaxVisibility+MaxDelay:
 		c.receives += hides(rest - MaxDelay) // delayed first, so that one receive hides it for the rest
+	case hides(rest) > 1:
+		n := hides(rest)
+		leg.Receives, leg.Copies = leg.Receives+n, leg.Copies+1
+		rest -= time.Duration(n-1) * longestHide
+		if rest > MaxDelay {
+			c.receives++
+		}
 	default:
 		c.receives += hides(rest)
 	}
 	c.sent = to - rest
-	return Leg{
-		Carry:    CarryRequeue,
-		Receives: before*(1+hides(reach)) + c.receives,
-		Copies:   before + 1,
-	}
+	leg.Receives += c.receives
+	return leg
 }
 
 // LongestCopy returns how long a copy can wait on a queue of that retention until the next one must

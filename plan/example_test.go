@@ -27,11 +27,11 @@ func ExampleNewSchedule() {
 	//         4    12m30s     18m45s       25m    15m30s    23m15s     31m  hide
 	//         5      1h3m      1h34m      2h5m     1h18m     1h57m   2h36m  hide
 	//         6     5h13m      7h49m    10h25m     6h31m     9h46m   13h1m  requeue
-	//         7     7h30m     11h15m       15h     14h1m     21h1m   1d 4h  requeue
-	//         8     7h30m     11h15m       15h    21h31m     1d 8h  1d 19h  requeue
+	//         7     7h30m     11h15m       15h     14h1m     21h1m   1d 4h  requeue, 2 copies
+	//         8     7h30m     11h15m       15h    21h31m     1d 8h  1d 19h  requeue, 2 copies
 	// with the shortest waits: 8 attempts, 9 receives, 1 copy, given up at the limit of attempts at 21h31m
 	// with the expected waits: 8 attempts, 9 receives, 1 copy, given up at the limit of attempts at 1d 8h
-	// with the longest waits: 8 attempts, 13 receives, 3 copies, given up at the limit of attempts at 1d 19h
+	// with the longest waits: 8 attempts, 15 receives, 5 copies, given up at the limit of attempts at 1d 19h
 }
 
 func ExampleCheck() {

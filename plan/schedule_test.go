@@ -338,7 +338,7 @@ func TestScheduleEnds(t *testing.T) {
 		{
 			name: "thirty days on a queue that keeps messages for four", policy: change(func(p *retry.Policy) { p.Backoff, p.MaxAge = retry.Constant(3*day), 30*day }),
 			queue: plan.Queue{Retention: 4 * day},
-			want:  plan.End{Stop: plan.StopAttempts, Attempts: 10, Receives: 1 + 9*7, Copies: 9, After: 27 * day},
+			want:  plan.End{Stop: plan.StopAttempts, Attempts: 10, Receives: 1 + 9*(6+2), Copies: 9 * 2, After: 27 * day},
 		},
 		{
 			name: "more than a list holds", policy: change(func(p *retry.Policy) { p.Backoff, p.MaxAttempts = retry.Constant(time.Second), -1 }),
@@ -503,8 +503,8 @@ func TestWaitsAreCarried(t *testing.T) {
 		{wait: 15 * time.Minute, settings: requeue, want: plan.Leg{Carry: plan.CarryRequeue, Copies: 1, Receives: 1}},
 		{wait: 15*time.Minute + 1, settings: requeue, want: plan.Leg{Carry: plan.CarryRequeue, Copies: 1, Receives: 2}},
 		{wait: 12*time.Hour + 15*time.Minute - 1, settings: requeue, want: plan.Leg{Carry: plan.CarryRequeue, Copies: 1, Receives: 2}},
-		{wait: 12*time.Hour + 15*time.Minute, settings: requeue, want: plan.Leg{Carry: plan.CarryRequeue, Copies: 1, Receives: 3}},
-		{wait: 24*time.Hour + 10*time.Minute, want: plan.Leg{Carry: plan.CarryRequeue, Copies: 1, Receives: 4}},
+		{wait: 12*time.Hour + 15*time.Minute, settings: requeue, want: plan.Leg{Carry: plan.CarryRequeue, Copies: 2, Receives: 2 + 2}},
+		{wait: 24*time.Hour + 10*time.Minute, want: plan.Leg{Carry: plan.CarryRequeue, Copies: 2, Receives: 3 + 1}},
 		{wait: 30 * time.Hour, receives: 3, want: plan.Leg{Carry: plan.CarryRequeue, Copies: 2, Receives: 3 + 2}},
 		{wait: time.Hour, receives: 1, want: plan.Leg{Carry: plan.CarryRequeue, Copies: 4, Receives: 4}},
 		{wait: twice, want: plan.Leg{Carry: plan.CarryHide, Receives: 1}},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/reprise-sqs/reprise/internal/breaker"
+	"github.com/reprise-sqs/reprise/internal/history"
 	"github.com/reprise-sqs/reprise/plan"
 	"github.com/reprise-sqs/reprise/retry"
 )
@@ -71,6 +72,37 @@ func TestWhenACopyReplaces(t *testing.T) {
 		if tt.known {
 			d.History = &Past{Enqueued: d.Sent, Due: due}
 		}
+		if got := c.via(d, Verdict{Outcome: OutcomePark, Due: due}, c.now); got != tt.want {
+			t.Errorf("%s: the cause of a copy is %d, want %d", name, got, tt.want)
+		}
+	}
+}
+
+// TestUncountedReceives: a copy that is received before it is due is replaced if its receives, none of
+// which was an attempt, would count as some, and this hide would be the last.
+func TestUncountedReceives(t *testing.T) {
+	for name, tt := range map[string]struct {
+		arrived  time.Duration // before now
+		wait     time.Duration
+		receives int
+		runs     int // of the handler here
+		want     cause
+	}{
+		"hidden for the first time": {0, time.Hour, 1, 2, byVisibility},
+		"and again":                 {time.Hour, time.Hour, 2, 2, becauseReleased},
+		"but not for the last time": {time.Hour, 12 * time.Hour, 2, 2, byVisibility},
+		"held until it is due":      {0, 2 * time.Second, 1, 2, becauseReleased},
+		"a little too early":        {0, 2*time.Second + 1, 1, 2, byVisibility},
+		"it was run, and must wait": {time.Hour, time.Hour, 2, 3, byVisibility},
+		"it is due":                 {time.Hour, 0, 2, 2, byVisibility},
+	} {
+		c := at(New(Settings{Queue: standard, CopyTo: standard, Settings: leased}), 0)
+		c.Learned(Facts{Plan: plan.Queue{Retention: 96 * time.Hour}})
+		d := &Delivery{ID: "a", Sent: c.now.Add(-tt.arrived), Receives: tt.receives, Attempt: 3}
+		received(c, d)
+		due := c.now.Add(tt.wait)
+		d.History = &Past{History: history.History{Attempt: 2}, Enqueued: d.Sent, Arrived: c.now.Add(-tt.arrived), Due: due}
+		c.memory.Note(d.ID, c.now).Runs = tt.runs
 		if got := c.via(d, Verdict{Outcome: OutcomePark, Due: due}, c.now); got != tt.want {
 			t.Errorf("%s: the cause of a copy is %d, want %d", name, got, tt.want)
 		}

@@ -115,13 +115,19 @@ func (d *Delivery) enqueued() time.Time {
 
 // hops returns how many of d's receives were certainly no attempts: a copy that arrives
 // long before it is due is parked. One that arrives at most shortHold before is held until
-// then and run, so that its first receive is an attempt; if a stop prevents the run, another
-// copy is sent. ahead is how far SQS's clock is ahead of ours.
+// then and run, so that its first receive is an attempt. ahead is how far SQS's clock is
+// ahead of ours.
 func (d *Delivery) hops(ahead time.Duration) int {
 	if h := d.History; h != nil && h.Due.Sub(local(h.Arrived, ahead)) > shortHold {
 		return 1
 	}
 	return 0
+}
+
+// uncounted reports whether d is a copy that is not due yet, and of whose receives, none of which
+// was an attempt, one or more would count as some: hops allows for one that is hidden again.
+func (d *Delivery) uncounted(ahead time.Duration, now time.Time) bool {
+	return d.History != nil && d.History.Due.After(now) && d.receives > d.hops(ahead)
 }
 
 // countsFrom returns the time, on our clock, from which d's own receives can have been
@@ -140,6 +146,10 @@ func (d *Delivery) countsFrom(ahead time.Duration) time.Time {
 // CountPossibleAttempts fills in how many attempts d can have had by the policy p. It is
 // no input of a machine, because the backoff may be the user's code.
 func (d *Delivery) CountPossibleAttempts(p retry.Policy, ahead time.Duration, now time.Time) {
+	if h := d.History; h != nil && h.Due.Sub(now) > shortHold {
+		d.PossibleAttempts = h.Attempt + 1 // so far it has only been hidden again
+		return
+	}
 	d.PossibleAttempts = p.Attempts(d.Seed(), d.made(), d.Receives-d.hops(ahead), now.Sub(d.countsFrom(ahead)))
 }
 

@@ -93,10 +93,6 @@ func (c *Machine) via(d *Delivery, v Verdict, now time.Time) cause {
 		// Further ones would add up until the message seems exhausted; an outage makes
 		// many.
 		return becauseReleased
-	case parked && d.History != nil && v.Due.Sub(now) <= shortHold:
-		// It was held until it is due, as one that is run then, whose receive counts. See
-		// [Delivery.hops].
-		return becauseReleased
 	}
 	if c.budget.Spills(v.Due.Sub(now), now) {
 		return becauseInFlight
@@ -112,6 +108,8 @@ func (c *Machine) via(d *Delivery, v Verdict, now time.Time) cause {
 			return byVisibility // a copy could not wait for so long either: hide this one first, for as long as SQS permits
 		}
 		return becauseRetention
+	case parked && !short && d.uncounted(c.ahead, now) && c.memory.Recall(d.ID, now).Runs <= d.made():
+		return becauseReleased // a longer wait is hidden first: the last hide of it matters
 	case short && v.Due.Sub(visible) > retry.AllowedShortfall(v.Due.Sub(now)) && !d.knowsDue(v.Due):
 		return becauseTooLong
 	}
@@ -199,6 +197,9 @@ func (c *Machine) requeue(d *Delivery, now time.Time) {
 func (c *Machine) delayFor(v Verdict, now time.Time) int32 {
 	wait := max(v.Due.Sub(now), time.Second)
 	longest := min(plan.MaxDelay, c.longestCopy()) // or the queue would drop the copy before a consumer receives it
+	if c.facts.unread {
+		longest = min(longest, unreadWait)
+	}
 	hideInstead := (wait > longest || v.unavailable) && v.requeue != becauseUnread && v.requeue != becauseInFlight && c.facts.Plan.MaxReceives != 1
 	justMisses := wait > retry.MaxVisibility-time.Minute && wait < retry.MaxVisibility+plan.MaxDelay
 	if hideInstead && !justMisses && !c.draining {

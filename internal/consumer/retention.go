@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/reprise-sqs/reprise/internal/plural"
-	"github.com/reprise-sqs/reprise/plan"
 	"github.com/reprise-sqs/reprise/retry"
 )
 
@@ -16,7 +15,7 @@ const maxLastChance = time.Hour
 
 // unreadWait: while the queue's attributes have not been read, its retention is not known, and no
 // message waits for longer than this at once: neither hidden nor as a delayed copy.
-const unreadWait = plan.MaxDelay
+const unreadWait = 5 * time.Minute
 
 var errExpires = errors.New("its queue would have dropped it before it could be run again")
 

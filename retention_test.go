@@ -361,6 +361,7 @@ func TestWaitsBeyondTheRetentionTakeFewCopies(t *testing.T) {
 		{"1209600", 1, time.Hour, 4},                     // nobody may receive a copy but to run it
 		{"1209600", 2, 30 * time.Hour, 3},                // or to hide it once
 		{"1209600", 3, 30 * time.Hour, 2},
+		{"1209600", 3, 54 * time.Hour, 3},
 		{"60", 1, 8 * time.Minute, 11},
 	} {
 		t.Run(fmt.Sprintf("%v, %d receives, %ss", tt.wait, tt.receives, tt.retention), func(t *testing.T) {

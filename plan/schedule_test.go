@@ -505,7 +505,10 @@ func TestWaitsAreCarried(t *testing.T) {
 		{wait: 12*time.Hour + 15*time.Minute - 1, settings: requeue, want: plan.Leg{Carry: plan.CarryRequeue, Copies: 1, Receives: 2}},
 		{wait: 12*time.Hour + 15*time.Minute, settings: requeue, want: plan.Leg{Carry: plan.CarryRequeue, Copies: 2, Receives: 2 + 2}},
 		{wait: 24*time.Hour + 10*time.Minute, want: plan.Leg{Carry: plan.CarryRequeue, Copies: 2, Receives: 3 + 1}},
+		{wait: 2*(12*time.Hour-5*time.Second) + 15*time.Minute, want: plan.Leg{Carry: plan.CarryRequeue, Copies: 2, Receives: 3 + 1}},
+		{wait: 2*(12*time.Hour-5*time.Second) + 15*time.Minute + 1, want: plan.Leg{Carry: plan.CarryRequeue, Copies: 2, Receives: 3 + 2}},
 		{wait: 30 * time.Hour, receives: 3, want: plan.Leg{Carry: plan.CarryRequeue, Copies: 2, Receives: 3 + 2}},
+		{wait: 54 * time.Hour, receives: 3, want: plan.Leg{Carry: plan.CarryRequeue, Copies: 3, Receives: 3 + 3 + 2}},
 		{wait: time.Hour, receives: 1, want: plan.Leg{Carry: plan.CarryRequeue, Copies: 4, Receives: 4}},
 		{wait: twice, want: plan.Leg{Carry: plan.CarryHide, Receives: 1}},
 		{wait: twice + 100, settings: visibility, want: plan.Leg{Carry: plan.CarryPark, Receives: 2}},
@@ -518,7 +521,7 @@ func TestWaitsAreCarried(t *testing.T) {
 			}
 			p := retry.Policy{Backoff: retry.Constant(tt.wait), Jitter: retry.None, MaxAttempts: 2, MaxAge: -1}
 			if got := plan.NewSchedule(p, q, tt.settings).Attempts[1].Leg; got != tt.want {
-				t.Errorf("carried as %+v, want %+v", got, tt.want)
+				t.Errorf("carried by %d copies and %d receives, want %d and %d: %v, want %v", got.Copies, got.Receives, tt.want.Copies, tt.want.Receives, got, tt.want)
 			}
 		})
 	}

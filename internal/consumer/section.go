@@ -24,6 +24,7 @@ func (c *Machine) Ring() {
 type deferredWork struct {
 	gone          []*Delivery // of a FIFO queue and no longer held: their groups go on, or are given back
 	withoutResult []passedGate
+	shelved       bool // messages are held behind a gate during a stop: they are given back
 }
 
 // passedGate is a gate that has let a message through whose end shows nothing: see endedWithoutResult.
@@ -35,13 +36,17 @@ type passedGate struct {
 // doDeferred does the deferred work, and the work that it adds.
 func (c *Machine) doDeferred() {
 	f, now := &c.deferred, c.now
-	for i, j := 0, 0; i < len(f.withoutResult) || j < len(f.gone); {
-		if i < len(f.withoutResult) {
+	for i, j := 0, 0; i < len(f.withoutResult) || j < len(f.gone) || f.shelved; {
+		switch {
+		case i < len(f.withoutResult):
 			c.endedWithoutResult(f.withoutResult[i].gate, f.withoutResult[i].bad, now)
 			i++
-		} else {
+		case j < len(f.gone):
 			c.leaveGroup(f.gone[j], now)
 			j++
+		default:
+			f.shelved = false
+			c.releaseUnstarted(now)
 		}
 	}
 	clear(f.gone)

@@ -48,6 +48,7 @@ func (c *Machine) shelve(g *Gate, d *Delivery, now time.Time) {
 	}
 	c.recount(g)
 	c.awaitTurn(g, now)
+	c.deferred.shelved = c.deferred.shelved || c.draining // no probe would let it through
 }
 
 // sendAway hides d, which waits, because there is no room to hold it behind g: for a longer

@@ -25,8 +25,8 @@ func (r *run) trafficBegins(queue uint8) {
 			} else {
 				at -= math.Log(1-unit(draw(seed, forArrival, 0, k))) / t.Rate
 			}
-			next := time.Duration(at * float64(time.Second))
-			return next, next < until
+			ns := at * float64(time.Second)
+			return time.Duration(ns), ns < math.MaxInt64 && time.Duration(ns) < until
 		})
 	}
 	for _, b := range t.Bursts {

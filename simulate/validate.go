@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -182,15 +183,21 @@ func (c *checks) dependency(d *Dependency) {
 
 func (c *checks) outages(name string, outages []Outage) {
 	c.count("the length of "+name, len(outages), 0, 1000)
-	byStart := slices.Clone(outages)
-	slices.SortFunc(byStart, func(a, b Outage) int { return int(max(min(a.At-b.At, 1), -1)) })
-	for i, o := range byStart {
-		field := fmt.Sprintf("%s[%d].", name, slices.Index(outages, o))
+	byStart := make([]int, len(outages))
+	for i := range byStart {
+		byStart[i] = i
+	}
+	slices.SortStableFunc(byStart, func(a, b int) int { return cmp.Compare(outages[a].At, outages[b].At) })
+	for i, at := range byStart {
+		o, field := outages[at], fmt.Sprintf("%s[%d].", name, at)
 		c.between(field+"at", o.At, 0, MaxHorizon)
 		c.between(field+"for", o.For, 1, MaxHorizon)
 		c.between(field+"takes", o.Takes, 0, maxTakes)
 		c.share(field+"share", o.Share)
-		if i > 0 && o.At < byStart[i-1].At+byStart[i-1].For {
+		if i == 0 {
+			continue
+		}
+		if before := outages[byStart[i-1]]; o.At-before.At < before.For {
 			c.add(field+"at", o.At, "the outage before is not over: make one of the two")
 		}
 	}

@@ -24,6 +24,10 @@ type clockSetting struct {
 	scale         float64
 }
 
+// maxTimeScale is the largest factor of a clock: with it, a day passes before the time ends, at
+// lastTime. With one below 1 a long poll would outlast the time that a request may take.
+const maxTimeScale = 50_000
+
 // now returns the server's time.
 func (c *clock) now() time.Time {
 	setting := c.setting.Load()
@@ -33,8 +37,12 @@ func (c *clock) now() time.Time {
 	return setting.at(time.Now())
 }
 
+// at stops at lastTime: a server whose time runs fast may get there.
 func (s *clockSetting) at(real time.Time) time.Time {
-	return s.virtual.Add(time.Duration(float64(real.Sub(s.real)) * s.scale))
+	if passed := float64(real.Sub(s.real)) * s.scale; passed < float64(lastTime.Sub(s.virtual)) {
+		return s.virtual.Add(time.Duration(passed))
+	}
+	return lastTime
 }
 
 // wait returns the machine's time that passes while d passes on the server.

@@ -29,7 +29,7 @@ func Open(journal Journal, config Config) (*Server, error) {
 	if journal == nil {
 		return nil, errors.New("sqsserver: Open was given no journal: give it one, or call New for a server that keeps everything in memory")
 	}
-	if config.TimeScale > 0 && config.TimeScale != 1 {
+	if config.TimeScale != 0 && config.TimeScale != 1 {
 		return nil, fmt.Errorf("sqsserver: TimeScale is %v: %w", config.TimeScale, errClockOfJournal)
 	}
 	s := New(config)

@@ -73,7 +73,8 @@ type Config struct {
 	KeepUnwritten bool
 
 	// TimeScale is how many times as fast as the machine's the server's time runs, for tests of
-	// long times; see Server.Advance. It does not work with a journal. Default: 1.
+	// long times; see Server.Advance. From 1 to 50,000; New logs another one, and ignores it. It does
+	// not work with a journal. Default: 1.
 	TimeScale float64
 
 	// OnRequest is called when a request over HTTP has ended, by the goroutine that serves it:
@@ -139,8 +140,12 @@ func New(config Config) *Server {
 		deleted: make(map[queueName]time.Time),
 		random:  rand.New(rand.NewPCG(config.Seed, 1)),
 	}
-	if config.TimeScale > 0 && config.TimeScale != 1 {
-		s.clock.set(time.Now(), config.TimeScale)
+	switch scale := config.TimeScale; {
+	case scale == 0 || scale == 1:
+	case scale > 1 && scale <= maxTimeScale:
+		s.clock.set(time.Now(), scale)
+	default:
+		config.Logger.Error("sqsserver: ignoring Config.TimeScale, which is not from 1 to 50,000", "value", scale)
 	}
 	s.pages = config.pageGuard()
 	s.faults.byQueue = make(map[string][]*activeFault)

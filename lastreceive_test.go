@@ -20,6 +20,7 @@ func TestNothingIsLostAtTheLastPermittedReceive(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
 		permitted int
+		limit     int // of attempts; 0: the queue's
 		handle    func(context.Context, *reprise.Message) error
 		wait      time.Duration // before the consumer is stopped
 		reason    string
@@ -30,6 +31,12 @@ func TestNothingIsLostAtTheLastPermittedReceive(t *testing.T) {
 			permitted: 3,
 			handle:    func(context.Context, *reprise.Message) error { return errUnavailable },
 			wait:      time.Hour, reason: "attempts", attempts: 3,
+		},
+		{
+			name:      "its retry fails, and its policy allows more attempts",
+			permitted: 3, limit: 5,
+			handle: func(context.Context, *reprise.Message) error { return errUnavailable },
+			wait:   time.Hour, reason: "receives", attempts: 3,
 		},
 		{
 			name:      "its wait takes another hop",
@@ -61,7 +68,7 @@ func TestNothingIsLostAtTheLastPermittedReceive(t *testing.T) {
 				dead := q.NewDeadLetterQueue(tt.permitted)
 				c := q.Consume(reprise.HandlerFunc(tt.handle), reprise.Config{
 					Via:   reprise.ViaVisibility,
-					Retry: retry.Policy{Backoff: retry.Constant(time.Minute)},
+					Retry: retry.Policy{Backoff: retry.Constant(time.Minute), MaxAttempts: tt.limit},
 				})
 				q.Send("order")
 				time.Sleep(tt.wait)

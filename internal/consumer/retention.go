@@ -143,9 +143,6 @@ func (c *Machine) atLastReceive(d *Delivery, v Verdict) Verdict {
 	if limit == 0 || d.receives < limit || !v.comesAgain() {
 		return v
 	}
-	reason := retry.ReasonReceives
-	if v.Outcome == OutcomeRetry && d.Attempt >= limit {
-		reason = retry.ReasonAttempts // each receive was an attempt
-	}
-	return Verdict{Outcome: OutcomeDeadLetter, Reason: reason, Err: d.withLastError(v.Err)}
+	// The policy's attempts are not used up: it would have given the message up itself.
+	return Verdict{Outcome: OutcomeDeadLetter, Reason: retry.ReasonReceives, Err: d.withLastError(v.Err)}
 }

@@ -41,7 +41,7 @@ func (f *fleet) checkVerdict(n *node, p *part, e reprise.Attempt) {
 	case e.Outcome == reprise.OutcomeRelease || e.Outcome == reprise.OutcomeHold:
 		ok = passedOn || want.Action == retry.ActionRelease && e.Due.Sub(ended) >= time.Second
 	case e.Reason == retry.ReasonAttempts:
-		ok = want.Action == retry.ActionDeadLetter || e.Message.Attempt >= f.receives
+		ok = want.Action == retry.ActionDeadLetter || n.cfg.Retry.MaxAttempts == 0 && e.Message.Attempt >= f.receives
 	case e.Reason == retry.ReasonReceives:
 		ok = n.newest[e.Message.ID].nth >= f.receives // a FIFO group may come to a thousand
 	case e.Reason == retry.ReasonSkip:

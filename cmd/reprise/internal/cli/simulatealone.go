@@ -47,8 +47,10 @@ closed form. Waits on SQS are rounded up to whole seconds.`,
 			return usage(fmt.Errorf("--failing: %w", err))
 		case fails == 0:
 			return usage(fmt.Errorf("--failing is %s: without failures there is no retry; pass more than 0%%", failing))
-		case messages < 1:
-			return usage(fmt.Errorf("--messages is %d: pass at least 1", messages))
+		case messages < 1 || messages > simulate.MaxMessages:
+			return usage(fmt.Errorf("--messages is %d: pass 1 to %d", messages, simulate.MaxMessages))
+		case takes < 0 || takes > retry.MaxVisibility:
+			return usage(fmt.Errorf("--takes is %v: pass a time up to %v", takes, retry.MaxVisibility))
 		case !slices.Contains(aloneFormats, format):
 			return usage(fmt.Errorf("--format is %q: pass %s", format, strings.Join(aloneFormats, ", ")))
 		}
@@ -115,8 +117,8 @@ concurrency control, and wait after each conflict.`,
 		switch {
 		case !slices.Contains(aloneFormats, format):
 			return usage(fmt.Errorf("--format is %q: pass %s", format, strings.Join(aloneFormats, ", ")))
-		case trials < 1:
-			return usage(fmt.Errorf("--trials is %d: pass at least 1", trials))
+		case trials < 1 || trials > 1_000_000:
+			return usage(fmt.Errorf("--trials is %d: pass 1 to 1000000", trials))
 		}
 		ctx, stop := a.interruptible()
 		defer stop()

@@ -70,6 +70,9 @@ func (f *asyncFlags) read(s *simulate.AsyncLambda, args []string) (policies []re
 	if s.Events < 1 {
 		return nil, fmt.Errorf("--events is %d: pass at least 1", s.Events)
 	}
+	if s.LambdaRetries < 0 || s.LambdaRetries > 2 {
+		return nil, fmt.Errorf("--lambda-retries: the number of Lambda's own retries is %d: set 0 to 2", s.LambdaRetries)
+	}
 	if err := s.Takes.UnmarshalText([]byte(f.takes)); err != nil {
 		return nil, fmt.Errorf("--takes: %w", err)
 	}

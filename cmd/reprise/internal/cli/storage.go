@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"time"
@@ -61,6 +62,9 @@ func (f *storageFlags) register(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("memory", "sync-delay")
 }
 
+// maxSyncDelay is the longest time that a sync can be made to take: a start and a stop wait for some.
+const maxSyncDelay = 10 * time.Second
+
 // options returns what the flags set; its Dir is empty for --memory.
 func (f *storageFlags) options() (journal.Options, error) {
 	if f.memory {
@@ -72,10 +76,10 @@ func (f *storageFlags) options() (journal.Options, error) {
 		return options, usage(fmt.Errorf("--sync is %q: pass %s or %s", f.sync, syncAlways, syncInterval))
 	case f.syncInterval <= 0:
 		return options, usage(fmt.Errorf("--sync-interval is %v: pass a time like 100ms", f.syncInterval))
-	case f.syncDelay < 0:
-		return options, usage(fmt.Errorf("--sync-delay is %v: pass a time like 1ms, or 0 for no delay", f.syncDelay))
-	case f.minFree < 0:
-		return options, usage(fmt.Errorf("--min-free is %d: pass a number of MiB", f.minFree))
+	case f.syncDelay < 0 || f.syncDelay > maxSyncDelay:
+		return options, usage(fmt.Errorf("--sync-delay is %v: pass a time like 1ms, up to %v, or 0 for no delay", f.syncDelay, maxSyncDelay))
+	case f.minFree < 0 || f.minFree > math.MaxInt64>>20:
+		return options, usage(fmt.Errorf("--min-free is %d: pass a number of MiB, less than there can be on a disk", f.minFree))
 	case f.minFree == 0:
 		options.MinFree = -1
 	}

@@ -43,9 +43,12 @@ func Estimate(queue string, price float64, requests, messages int64) Cost {
 	return c
 }
 
-// CheckPrice returns an error if a price is negative.
+// maxPrice is far above any price, so that costs are finite.
+const maxPrice = 1e9
+
+// CheckPrice returns an error if a price is negative, or none at all.
 func CheckPrice(price float64) error {
-	if price >= 0 {
+	if price >= 0 && price <= maxPrice {
 		return nil
 	}
 	return fmt.Errorf("--request-price is %v: pass the dollars of a million requests, such as 0.40; 0: the list price of %s", price, PricesOf)

@@ -29,7 +29,7 @@ func published(t *testing.T, version string) (url string) {
 	if err := os.Mkdir(filepath.Join(releases, name), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(program, filepath.Join(releases, name, "reprise")); err != nil {
+	if err := os.Symlink(program(t), filepath.Join(releases, name, "reprise")); err != nil {
 		t.Fatal(err)
 	}
 	pack := exec.Command("sh", "-c", `tar -chf - "$1" | gzip -1 >"$2"`, "pack", name, archive)

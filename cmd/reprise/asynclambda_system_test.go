@@ -78,10 +78,10 @@ type asyncConfig struct {
 	refuse func(asyncInvoke) int
 }
 
-// asyncFunctions builds the functions' binaries beside the program.
+// asyncFunctions builds the functions' binaries.
 var asyncFunctions = sync.OnceValue(func() error {
 	for _, name := range []string{"flaky", "retryhandler"} {
-		args := append([]string{"build", "-tags", "lambda.norpc", "-o", asyncBinary(name)}, buildFlags...)
+		args := append([]string{"build", "-tags", "lambda.norpc", "-o", asyncBinary(name)}, raceFlags...)
 		if out, err := exec.Command("go", append(args, "./functions/"+name)...).CombinedOutput(); err != nil {
 			return fmt.Errorf("building %s: %w\n%s", name, err, out)
 		}
@@ -89,7 +89,7 @@ var asyncFunctions = sync.OnceValue(func() error {
 	return nil
 })
 
-func asyncBinary(name string) string { return filepath.Join(filepath.Dir(program), name) }
+func asyncBinary(name string) string { return filepath.Join(binaries, name) }
 
 // newAsyncSystem starts a system. It ends with the test, which fails if a message is
 // left in the retry queue then.
@@ -177,7 +177,7 @@ func (s *asyncSystem) target(cfg asyncConfig) emulator.Function {
 	f := cfg.function
 	f.Name = "flaky"
 	if f.Command == nil {
-		f.Command, f.Dir = []string{asyncBinary("flaky")}, filepath.Dir(program)
+		f.Command, f.Dir = []string{asyncBinary("flaky")}, binaries
 	}
 	if f.Timeout == 0 {
 		f.Timeout = 20 * time.Second
@@ -190,7 +190,7 @@ func (s *asyncSystem) retryHandler(cfg asyncConfig) emulator.Function {
 	env := map[string]string{"DEAD_LETTER_QUEUE_URL": s.url("dead")}
 	maps.Copy(env, cfg.handler)
 	f := emulator.Function{
-		Name: "retryhandler", Command: []string{asyncBinary("retryhandler")}, Dir: filepath.Dir(program),
+		Name: "retryhandler", Command: []string{asyncBinary("retryhandler")}, Dir: binaries,
 		Environment: env, Timeout: time.Minute,
 	}
 	if cfg.pids != "" {

@@ -131,7 +131,7 @@ func TestBystanders(t *testing.T) {
 	script, secret, started := escape(t, "exit 0")
 	bystander := fmt.Sprint(10_000_000 + rand.IntN(80_000_000))
 	p := startCommand(t, environment(), "/bin/sh", "-c", `for how in "" setsid; do $how sleep `+bystander+` </dev/null >/dev/null 2>&1 & done; exec "$0" "$@"`,
-		program, "up", "--memory", "--addr", "127.0.0.1:0", "--exec", script, "--queue", "q", "--retry", "attempts=1")
+		program(t), "up", "--memory", "--addr", "127.0.0.1:0", "--exec", script, "--queue", "q", "--retry", "attempts=1")
 	t.Cleanup(func() {
 		for _, id := range withArgument(t, bystander) {
 			_ = syscall.Kill(id, syscall.SIGKILL) // nobody else will

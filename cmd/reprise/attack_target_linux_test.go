@@ -46,7 +46,7 @@ func untilSaid(t *testing.T, text string, args ...string) string {
 	t.Helper()
 	master, slave := openTerminal(t, 200)
 	defer master.Close()
-	cmd := exec.Command(program, args...)
+	cmd := exec.Command(program(t), args...)
 	cmd.Env = environment("TERM=dumb")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	if err := cmd.Start(); err != nil {
@@ -120,7 +120,7 @@ func TestAttackCommandInJSONLog(t *testing.T) {
 	if send := reprise(t, "", "send", "-q", "q", "--endpoint", endpoint, "m"); send.code != 0 {
 		t.Fatal(send.stderr)
 	}
-	cmd := exec.Command(program, "run", "--queue", "q", "--endpoint", endpoint, "--admin-addr", "none", "--long-poll", "1s", "--log-format", "json", "--log-level", "error",
+	cmd := exec.Command(program(t), "run", "--queue", "q", "--endpoint", endpoint, "--admin-addr", "none", "--long-poll", "1s", "--log-format", "json", "--log-level", "error",
 		"--exec", `printf '\033[2J\302\233\342\200\256{"level":"forged"}\nsecond\n' >&2; exit 100`)
 	cmd.Env = environment()
 	var stderr screen

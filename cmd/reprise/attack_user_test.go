@@ -25,7 +25,7 @@ func keepWide(t *testing.T, dir string) *process {
 		t.Fatal(err)
 	}
 	return startCommand(t, environment(), "/bin/sh", "-c", `umask 0; exec "$0" "$@"`,
-		program, "serve", "--addr", "127.0.0.1:0", "--data", dir, "--queue", "q")
+		program(t), "serve", "--addr", "127.0.0.1:0", "--data", dir, "--queue", "q")
 }
 
 // TestAttackDataDirectory: in a data directory that everybody may list nobody else can read a

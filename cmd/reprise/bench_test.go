@@ -59,7 +59,7 @@ func TestBench(t *testing.T) {
 func TestBenchStopped(t *testing.T) {
 	t.Parallel()
 	_, endpoint := serve(t, "--queue", "scratch")
-	cmd := exec.Command(program, "bench", "scratch", "--for", "1h", "--rate", "50", "--endpoint", endpoint)
+	cmd := exec.Command(program(t), "bench", "scratch", "--for", "1h", "--rate", "50", "--endpoint", endpoint)
 	cmd.Env = environment()
 	var out, problems strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &problems

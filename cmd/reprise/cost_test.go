@@ -82,7 +82,7 @@ func BenchmarkRunURL(b *testing.B) {
 		posted.Add(1)
 	}))
 	defer target.Close()
-	server := exec.Command(program, "serve", "--memory", "--addr", freeAddress(b), "--queue", "orders", "--log-level", "error")
+	server := exec.Command(program(b), "serve", "--memory", "--addr", freeAddress(b), "--queue", "orders", "--log-level", "error")
 	server.Env = environment()
 	if err := server.Start(); err != nil {
 		b.Fatal(err)
@@ -102,7 +102,7 @@ func BenchmarkRunURL(b *testing.B) {
 	}
 	contenders := []func() *exec.Cmd{
 		func() *exec.Cmd {
-			cmd := exec.Command(program, "run", "--queue", "orders", "--endpoint", endpoint, "--url", target.URL, "--admin-addr", "127.0.0.1:0")
+			cmd := exec.Command(program(b), "run", "--queue", "orders", "--endpoint", endpoint, "--url", target.URL, "--admin-addr", "127.0.0.1:0")
 			cmd.Env = environment()
 			return cmd
 		},

@@ -32,7 +32,7 @@ func TestDashboardBacklog(t *testing.T) {
 		t.Parallel()
 	}
 	chromium(t)
-	p := startCommand(t, environment(), withoutRace(t), "serve", "--memory", "--addr", "127.0.0.1:0", "--queue", "orders,dead-letter=orders-dead", "--queue", "mails")
+	p := start(t, "serve", "--memory", "--addr", "127.0.0.1:0", "--queue", "orders,dead-letter=orders-dead", "--queue", "mails")
 	endpoint := p.await("SQS endpoint")
 	began := time.Now()
 	sendBatches(t, endpoint, "orders", n, orderEntry)

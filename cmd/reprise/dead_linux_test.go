@@ -14,7 +14,7 @@ func answering(t *testing.T, answer string, args ...string) (code int, screen st
 	t.Helper()
 	master, slave := openTerminal(t, 120)
 	defer master.Close()
-	cmd := exec.Command(program, args...)
+	cmd := exec.Command(program(t), args...)
 	cmd.Env = environment("TERM=xterm")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	if err := cmd.Start(); err != nil {
@@ -93,7 +93,7 @@ func TestDeadEditor(t *testing.T) {
 		{"sed -i s/wrong/right/", "y\n", 0, "1 sent back to " + *queueURL(endpoint, "q"), "0"},
 	} {
 		master, slave := openTerminal(t, 120)
-		cmd := exec.Command(program, "dead", "edit", "dead", "--body", "wrong", "--to", "q", "--endpoint", endpoint)
+		cmd := exec.Command(program(t), "dead", "edit", "dead", "--body", "wrong", "--to", "q", "--endpoint", endpoint)
 		cmd.Env = environment("TERM=xterm", "EDITOR="+test.editor)
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 		if err := cmd.Start(); err != nil {

@@ -14,7 +14,7 @@ func TestDeadDeleteAsShown(t *testing.T) {
 	sendAll(t, endpoint, "dead", "shown 1", "shown 2", "other")
 	master, slave := openTerminal(t, 120)
 	defer master.Close()
-	cmd := exec.Command(program, "dead", "delete", "dead", "--body", "shown", "--endpoint", endpoint)
+	cmd := exec.Command(program(t), "dead", "delete", "dead", "--body", "shown", "--endpoint", endpoint)
 	cmd.Env = environment("TERM=dumb")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	if err := cmd.Start(); err != nil {

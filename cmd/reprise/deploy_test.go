@@ -95,7 +95,7 @@ func TestUnitsOfSystemd(t *testing.T) {
 			analyze := installed(t, "systemd-analyze")
 			// It also checks that the program exists.
 			copied := filepath.Join(t.TempDir(), strings.Replace(name, "@", "@orders", 1))
-			if err := os.WriteFile(copied, []byte(strings.ReplaceAll(text, "/usr/bin/reprise", program)), 0o600); err != nil {
+			if err := os.WriteFile(copied, []byte(strings.ReplaceAll(text, "/usr/bin/reprise", program(t))), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			if out := succeeds(t, ".", analyze, "verify", "--man=no", copied); out != "" {

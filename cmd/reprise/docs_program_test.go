@@ -58,7 +58,7 @@ func compiled(t *testing.T, source string) string {
 		t.Fatal(err)
 	}
 	built := filepath.Join(t.TempDir(), "program")
-	args := append([]string{"build", "-overlay", written(t, "overlay.json", string(overlay)), "-o", built}, buildFlags...)
+	args := append([]string{"build", "-overlay", written(t, "overlay.json", string(overlay)), "-o", built}, raceFlags...)
 	cmd := exec.Command("go", append(args, "./program-of-a-page")...)
 	cmd.Env = os.Environ()
 	if out, err := cmd.CombinedOutput(); err != nil {

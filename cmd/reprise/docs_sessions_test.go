@@ -35,9 +35,6 @@ func TestSessionsOfThePages(t *testing.T) {
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()
 			s := newSession(t, page)
-			if page == "docs/simulate.md" {
-				s.use(withoutRace(t))
-			}
 			path := filepath.Join(root, page)
 			text, err := os.ReadFile(path)
 			if err != nil {
@@ -73,7 +70,7 @@ type session struct {
 func newSession(t *testing.T, page string) *session {
 	t.Helper()
 	s := &session{t: t, dir: t.TempDir()}
-	s.use(program)
+	s.use(program(t))
 	s.env = append(environment(), "PATH="+s.dir+":"+os.Getenv("PATH"))
 	for _, b := range blocks(t, page) {
 		first, _, _ := strings.Cut(b.text, "\n")

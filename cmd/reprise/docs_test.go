@@ -124,7 +124,7 @@ func checkCommand(t *testing.T, b block, command string) {
 		}
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", line)
 		cmd.Dir = root
-		cmd.Env = environment("REPRISE=" + program)
+		cmd.Env = environment("REPRISE=" + program(t))
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", command, err, out)
 		}

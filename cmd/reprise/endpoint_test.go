@@ -20,9 +20,9 @@ func TestConformanceAgainstTheProgram(t *testing.T) {
 		t.Skip("skipped: it builds another test; run it without -short")
 	}
 	_, endpoint := keep(t, t.TempDir(), "--access-key", "AKID", "--secret", "s3cret")
-	// Built as the program is, so that little is compiled for it.
+	// Built as this test is, so that little is compiled for it.
 	binary := filepath.Join(t.TempDir(), "sqsserver.test")
-	build := exec.CommandContext(t.Context(), "go", append(append([]string{"test", "-c", "-o", binary}, buildFlags...), "./sqsserver")...)
+	build := exec.CommandContext(t.Context(), "go", append(append([]string{"test", "-c", "-o", binary}, raceFlags...), "./sqsserver")...)
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building the suite: %v\n%s", err, out)

@@ -14,7 +14,7 @@ func TestManyConnections(t *testing.T) {
 	needShell(t)
 	dir := filepath.Join(t.TempDir(), "data")
 	p := startCommand(t, environment(), "sh", "-c", `ulimit -n 128 && exec "$0" "$@"`,
-		program, "serve", "--addr", "127.0.0.1:0", "--min-free", "0", "--data", dir, "--queue", "q")
+		program(t), "serve", "--addr", "127.0.0.1:0", "--min-free", "0", "--data", dir, "--queue", "q")
 	endpoint := p.await("SQS endpoint")
 	f := newFiller(t, endpoint)
 	if err := f.fill(10); err != nil { // by a connection that is kept

@@ -20,7 +20,7 @@ import (
 // begun starts the program, and returns when it has printed text.
 func begun(b *testing.B, text string, args ...string) (cmd *exec.Cmd, line string) {
 	b.Helper()
-	cmd = exec.Command(program, args...)
+	cmd = exec.Command(program(b), args...)
 	cmd.Env = environment()
 	out, in, err := os.Pipe()
 	if err != nil {

@@ -135,7 +135,7 @@ func (w *world) start() {
 func (w *world) restart() {
 	w.t.Helper()
 	if w.random.IntN(3) == 0 {
-		cmd := exec.Command(program, w.args()...)
+		cmd := exec.Command(program(w.t), w.args()...)
 		cmd.Env = environment()
 		if err := cmd.Start(); err != nil {
 			w.t.Fatal(err)

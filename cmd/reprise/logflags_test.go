@@ -33,7 +33,7 @@ func TestLogFlags(t *testing.T) {
 			sendOrders(t, endpoint, 1)
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
-			cmd := exec.CommandContext(ctx, program, "run", "--queue", "orders", "--endpoint", endpoint, "--admin-addr", "none",
+			cmd := exec.CommandContext(ctx, program(t), "run", "--queue", "orders", "--endpoint", endpoint, "--admin-addr", "none",
 				"--exec", "exit 3", "--retry", "constant(1s) jitter=none attempts=2", "--log-level", test.level, "--log-format", "json")
 			cmd.Env = environment()
 			var stdout, stderr bytes.Buffer

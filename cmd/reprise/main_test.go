@@ -12,7 +12,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -20,13 +19,6 @@ import (
 	"testing"
 	"time"
 )
-
-// program is the binary under test: the commands are run as users run them. The
-// tests stop it by signals, which not every system has.
-var program string
-
-// buildFlags make the binary as the tests are made.
-var buildFlags []string
 
 func TestMain(m *testing.M) {
 	if addr := os.Getenv(soakTargetVariable); addr != "" {
@@ -47,20 +39,11 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(dir)
-		program = filepath.Join(dir, "reprise")
-		build := exec.Command("go", append(append([]string{"build", withoutCommit, "-o", program}, buildFlags...), ".")...)
-		if out, err := build.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "building the program: %v\n%s", err, out)
-			return 1
-		}
+		binaries = dir
 		runMoreAtOnce()
 		return m.Run()
 	}())
 }
-
-// withoutCommit has a build leave the commit out of the program's version, whatever go's settings are and
-// whether or not the checkout is clean: tests and the sessions of the docs know the version.
-const withoutCommit = "-buildvcs=false"
 
 // runMoreAtOnce has twice as many tests run at once as there are processors, unless -parallel
 // says how many: these tests wait for processes, leases and backoffs most of their time.
@@ -72,28 +55,6 @@ func runMoreAtOnce() {
 		_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
 	}
 }
-
-// withoutRace returns the program as users have it. With the race detector a simulation, which is
-// one goroutine's, takes ten times as long and shows nothing more.
-func withoutRace(t *testing.T) string {
-	t.Helper()
-	if len(buildFlags) == 0 {
-		return program
-	}
-	binary, err := buildWithoutRace()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return binary
-}
-
-var buildWithoutRace = sync.OnceValues(func() (string, error) {
-	binary := program + "-without-race"
-	if out, err := exec.Command("go", "build", withoutCommit, "-o", binary, ".").CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building the program without the race detector: %w\n%s", err, out)
-	}
-	return binary, nil
-})
 
 // environment is the same on every machine: no AWS settings, no terminal.
 func environment(extra ...string) []string {
@@ -110,7 +71,7 @@ type result struct {
 // reprise runs the program to its end.
 func reprise(t *testing.T, stdin string, args ...string) result {
 	t.Helper()
-	cmd := exec.Command(program, args...)
+	cmd := exec.Command(program(t), args...)
 	cmd.Env = environment()
 	cmd.Stdin = strings.NewReader(stdin)
 	var stdout, stderr bytes.Buffer
@@ -149,7 +110,7 @@ func start(t *testing.T, args ...string) *process {
 
 func startIn(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
-	return startCommand(t, env, program, args...)
+	return startCommand(t, env, program(t), args...)
 }
 
 // startCommand starts a command that becomes the program.

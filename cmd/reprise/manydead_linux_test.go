@@ -63,7 +63,7 @@ func TestManyDeadLetters(t *testing.T) {
 // measured runs the program, and returns its output, time and largest memory.
 func measured(t *testing.T, args ...string) (stdout string, took time.Duration, memory int64) {
 	t.Helper()
-	cmd := exec.Command(program, args...)
+	cmd := exec.Command(program(t), args...)
 	cmd.Env = environment()
 	var out, problems bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &problems

@@ -2,4 +2,5 @@
 
 package main_test
 
-func init() { buildFlags = append(buildFlags, "-race") }
+// raceFlags have a build do what the tests' own did: use the race detector.
+var raceFlags = []string{"-race"}

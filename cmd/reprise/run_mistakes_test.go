@@ -95,7 +95,7 @@ func TestRunMistakes(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
-			cmd := exec.CommandContext(ctx, program, test.args...)
+			cmd := exec.CommandContext(ctx, program(t), test.args...)
 			cmd.Env = environment(test.env...)
 			var stdout, stderr bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &stdout, &stderr

@@ -125,7 +125,6 @@ func TestPicturesOfSimulate(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newSession(t, page)
-	s.use(withoutRace(t))
 	drawn := 0
 	for _, m := range pictureCommand.FindAllStringSubmatch(strings.ReplaceAll(string(text), "\\\n", ""), -1) {
 		drawn++

@@ -128,7 +128,7 @@ func newSoak(t *testing.T, lasting time.Duration) *soak {
 	s.client = sqs.New(client(s.wire.endpoint(t, "sender")).Options(), func(o *sqs.Options) { o.Retryer = aws.NopRetryer{} })
 	s.url = queueURL("http://"+server, soakQueue)
 	own := func(args ...string) *exec.Cmd {
-		cmd := exec.Command(program, args...)
+		cmd := exec.Command(program(t), args...)
 		cmd.Env = environment()
 		return cmd
 	}

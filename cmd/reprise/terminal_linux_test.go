@@ -63,7 +63,7 @@ func onTerminal(t *testing.T, columns uint16, env []string, args ...string) (cod
 	t.Helper()
 	master, slave := openTerminal(t, columns)
 	defer master.Close()
-	cmd := exec.Command(program, args...)
+	cmd := exec.Command(program(t), args...)
 	cmd.Env = env
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	if err := cmd.Start(); err != nil {

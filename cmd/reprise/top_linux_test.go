@@ -29,7 +29,7 @@ func TestTopOnTerminal(t *testing.T) {
 			defer master.Close()
 			defer slave.Close()
 			before := settings(t, slave)
-			cmd := exec.Command(program, "top", "--admin", admin, "--interval", "500ms")
+			cmd := exec.Command(program(t), "top", "--admin", admin, "--interval", "500ms")
 			cmd.Env = environment("TERM=xterm")
 			cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 			if err := cmd.Start(); err != nil {

@@ -34,13 +34,25 @@ MUTANTS   ?= all
 # What mutation mutates: the packages without goroutines, clocks and input or output.
 PACKAGES ?= ./retry ./plan ./internal/alarms ./internal/awsjson ./internal/bodycache ./internal/breaker ./internal/budget ./internal/calls ./internal/clocks ./internal/consumer ./internal/digest ./internal/engine ./internal/gate ./internal/giveups ./internal/groups ./internal/history ./internal/lease ./internal/memory ./internal/plural ./internal/sending ./internal/sigv4 ./internal/turns ./internal/world
 
+# What make test runs without the race detector: the packages in which nothing runs at once, neither in them nor in
+# what they use of the project. A test of the root package finds out which these are.
+ALONE = ./cmd/reprise/internal/choice ./cmd/reprise/internal/diskfault ./cmd/reprise/internal/eventstream \
+	./cmd/reprise/internal/lambda/template ./cmd/reprise/internal/latency ./cmd/reprise/internal/plural \
+	./cmd/reprise/internal/review ./cmd/reprise/internal/yamltext ./examples ./internal/alarms ./internal/awsjson \
+	./internal/bodycache ./internal/breaker ./internal/budget ./internal/calls ./internal/clocks \
+	./internal/consumer ./internal/digest ./internal/engine ./internal/gate ./internal/giveups ./internal/groups \
+	./internal/history ./internal/lease ./internal/memory ./internal/plural ./internal/sending ./internal/shortkey \
+	./internal/turns ./plan ./retry
+# The program for the tests that start it as a process, built once.
+TEST_PROGRAM := $(BIN)/reprise-of-the-tests
+
 # The version of a release, the systems that get a program, and the directory of the result.
 VERSION ?=
 TARGETS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64
 DIST    ?= dist
 
 .DEFAULT_GOAL := help
-.PHONY: help demo first-minute build functions test short vet lint arrows fleet full mutants mutation fuzz fuzz-seeds strangers attack vulncheck crash outages poison soak flow backlog bench tidy tidy-check release release-tools manifests clean
+.PHONY: help demo first-minute build functions test alone race short vet lint arrows fleet full mutants mutation fuzz fuzz-seeds strangers attack vulncheck crash outages poison soak flow backlog bench tidy tidy-check release release-tools manifests clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,8 +76,16 @@ functions: ## build the Lambda functions for arm64 and x86_64 into bin/functions
 		echo "$$(wc -c <$$out) bytes $$out"; \
 	done; done
 
-test: ## run every test of every module, with the race detector
-	$(GO) test -race -timeout 40m work
+test: alone race ## run every test of every module, with the race detector where anything runs at once
+
+alone: ## run the tests of the packages in which nothing runs at once, without the race detector
+	$(GO) test -vet=off -timeout 10m $(ALONE)
+
+# The tests of the program wait most of their time, so they start first and the others use the processors meanwhile.
+# make lint makes go vet's checks; here they would read once more all that the packages depend on.
+race: ## run the tests of all other packages, with the race detector
+	$(GO) build -buildvcs=false -o $(TEST_PROGRAM) ./cmd/reprise
+	REPRISE_TEST_BIN=$(TEST_PROGRAM) $(GO) test -race -vet=off -timeout 40m ./cmd/reprise $$($(GO) list work | grep -vxF "$$($(GO) list $(ALONE))")
 
 short: ## run every test without the race detector
 	$(GO) test work
@@ -88,14 +108,13 @@ fleet: ## run SEEDS fleets of consumers (1000) through faults, crashes and resta
 	GOGC=800 $(GO) test -timeout 0 -run '^TestMachines$$' ./internal/machines -machines.seeds=$(MACHINES)
 	$(GO) test -timeout 0 -run '^TestPlainFleets$$' ./internal/world -world.seeds=$(MACHINES)
 
-# The packages whose tests make fewer runs with the race detector: see internal/race.
+# The packages whose tests make fewer runs with the race detector: see internal/race. Those of ALONE never have it.
 full: ## run in full, without the race detector, what does less with it, 1,000 simulations of random scenarios among it; SEEDS and MACHINES as in fleet
 	$(GO) test -timeout 0 .
 	GOGC=800 $(GO) test -timeout 0 ./internal/fleet -fleet.seeds=$(SEEDS)
 	GOGC=800 $(GO) test -timeout 0 ./internal/machines -machines.seeds=$(MACHINES)
 	$(GO) test -timeout 0 ./internal/world -world.seeds=$(MACHINES)
 	$(GO) test -timeout 0 ./simulate ./internal/simulation -agree.seeds=1000
-	$(GO) test -timeout 0 ./internal/consumer
 	$(GO) test -timeout 0 ./cmd/reprise/internal/journal ./cmd/reprise/internal/operate ./cmd/reprise/internal/redrive ./cmd/reprise/internal/simreport
 	$(GO) test -timeout 0 -run '^TestOperatorsBesideConsumers$$' ./cmd/reprise
 

@@ -191,6 +191,11 @@ func TestDashboardBadDeploy(t *testing.T) {
 		}
 		order(t, endpoint, "orders", sent, 30, 1)
 	}
+	for deadline := time.Now().Add(patience); inQueue(t, endpoint, "orders-dead") < sent/3+1; time.Sleep(50 * time.Millisecond) { // what waits now waits after the pause
+		if time.Now().After(deadline) {
+			t.Fatalf("of %d orders %d are given up", sent, inQueue(t, endpoint, "orders-dead")-1)
+		}
+	}
 	b.clickUntil("form[action='/ui/workers/pause'] button", "orders is paused: it receives nothing more, and what runs ends.")
 	order(t, endpoint, "orders", sent, 30, 1)
 	sent += 30

@@ -73,7 +73,7 @@ func TestDashboardLooks(t *testing.T) {
 			return e
 		})
 		b := newTab(t, endpoint)
-		b.open("/ui/queues/orders")
+		b.open("/ui/queues/orders?state=delayed") // which others are not for long
 		b.await("a message that waits", "document.querySelector('#list table a')")
 		message := eval[string](b, "document.querySelector('#list table a').getAttribute('href')")
 		b.lookAt("traffic", map[string]string{"overview": "/", "queue": "/ui/queues/orders", "message": message, "dead": "/ui/dead", "workers": "/ui/workers", "timeline": "/ui/timeline", "local": "/ui/local"})

@@ -20,6 +20,9 @@ FUNCTIONS_DIR ?= bin/functions
 # Folders with a go.mod: some commands do not look into nested modules.
 MODULES := $(patsubst %/,%,$(dir $(wildcard go.mod */go.mod */*/go.mod)))
 
+# Modules that test, lint and bench leave out.
+LEFT_OUT  ?=
+
 # What is fuzzed: packages, or work for all of them.
 FUZZ      ?= work
 FUZZTIME  ?= 20s
@@ -85,7 +88,7 @@ alone: ## run the tests of the packages in which nothing runs at once, without t
 # make lint makes go vet's checks; here they would read once more all that the packages depend on.
 race: ## run the tests of all other packages, with the race detector
 	$(GO) build -buildvcs=false -o $(TEST_PROGRAM) ./cmd/reprise
-	REPRISE_TEST_BIN=$(TEST_PROGRAM) $(GO) test -race -vet=off -timeout 40m ./cmd/reprise $$($(GO) list work | grep -vxF "$$($(GO) list $(ALONE))")
+	REPRISE_TEST_BIN=$(TEST_PROGRAM) $(GO) test -race -vet=off -timeout 40m ./cmd/reprise $$($(GO) list work | grep -vxF "$$($(GO) list $(ALONE) $(LEFT_OUT:%=./%/...))")
 
 short: ## run every test without the race detector
 	$(GO) test work
@@ -94,7 +97,7 @@ vet: ## run go vet over every module
 	$(GO) vet work
 
 lint: $(GOLANGCI_LINT) ## run the linters over every module, go vet's checks among them
-	@for m in $(MODULES); do echo "lint $$m"; (cd $$m && $(GOLANGCI_LINT) run ./...) || exit 1; done
+	@for m in $(filter-out $(LEFT_OUT),$(MODULES)); do echo "lint $$m"; (cd $$m && $(GOLANGCI_LINT) run ./...) || exit 1; done
 
 $(GOLANGCI_LINT):
 	GOBIN=$(BIN) GOFLAGS= $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(lastword $(subst -, ,$(notdir $@)))
@@ -178,7 +181,7 @@ backlog: ## restart the program with MESSAGES (1000000) waiting, and print time 
 	REPRISE_BACKLOG=$(MESSAGES) $(GO) test -run '^TestBacklog$$' -count=1 -v -timeout 0 ./cmd/reprise
 
 bench: ## run every benchmark for BENCHTIME (1s), and the comparisons of bench/
-	$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) -benchmem $$(grep -rlE --include='*_test.go' --exclude-dir=testdata --exclude-dir=node_modules '^func Benchmark' . | xargs -n 1 dirname | sort -u)
+	$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) -benchmem $$(grep -rlE --include='*_test.go' --exclude-dir=testdata --exclude-dir=node_modules $(LEFT_OUT:%=--exclude-dir=%) '^func Benchmark' . | xargs -n 1 dirname | sort -u)
 
 tidy: ## tidy every module and go.work.sum; the workspace's own modules are not published, so each is told where they are
 	@./.ci/tidy

@@ -31,6 +31,7 @@ N         ?= 100
 MINUTES   ?= 30
 DURATION  ?= 30m
 MESSAGES  ?= 1000000
+NIGHT     ?= 6h
 SEEDS     ?= 1000
 MACHINES  ?= $(SEEDS)00
 MUTANTS   ?= all
@@ -55,7 +56,7 @@ TARGETS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windo
 DIST    ?= dist
 
 .DEFAULT_GOAL := help
-.PHONY: help demo first-minute build functions test alone race short vet lint arrows fleet full mutants mutation fuzz fuzz-seeds strangers attack vulncheck crash outages poison soak flow backlog bench tidy tidy-check release release-tools manifests clean
+.PHONY: help demo first-minute build functions test alone race short vet lint arrows fleet full mutants mutation fuzz fuzz-seeds strangers attack night vulncheck crash outages poison soak flow backlog bench tidy tidy-check release release-tools manifests clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -155,6 +156,10 @@ attack: ## attack the program as docs/security.md says, and fuzz what reads stra
 strangers: ## fuzz what reads the input of strangers for FUZZTIME each
 	@$(MAKE) --no-print-directory fuzz FUZZ='$(READS_STRANGERS)' FUZZTIME=$(FUZZTIME)
 
+night: $(GOLANGCI_LINT) $(GOVULNCHECK) ## search for mistakes for NIGHT (6h) from random seeds, then check what .ci/run leaves out; a release requires its night.json
+	$(GO) build -buildvcs=false -o $(TEST_PROGRAM) ./cmd/reprise
+	REPRISE_TEST_BIN=$(TEST_PROGRAM) $(GO) run ./internal/night -for $(NIGHT) -strangers '$(READS_STRANGERS)' -mutated '$(PACKAGES)'
+
 vulncheck: $(GOVULNCHECK) ## look for known vulnerabilities in what the modules call; needs the network
 	@for m in $(MODULES); do echo "vulncheck $$m"; (cd $$m && $(GOVULNCHECK) ./...) || exit 1; done
 
@@ -190,6 +195,7 @@ tidy-check: ## fail if tidy would change anything
 	@./.ci/tidy && git diff --exit-code -- '*go.mod' '*go.sum' go.work.sum
 
 release: $(GO_LICENSES) $(CYCLONEDX) ## make release VERSION=v… of the commit in DIST (dist), for TARGETS, and publish nothing: docs/release.md
+	$(GO) run ./internal/night -check
 	$(GO) run ./cmd/reprise/internal/release -version '$(VERSION)' -targets '$(TARGETS)' -out '$(DIST)' -tools $(BIN)
 
 $(GO_LICENSES):

@@ -39,6 +39,7 @@ var arrows = map[string][]string{
 	"internal/groups":             {},
 	"internal/history":            {},
 	"internal/mutation":           {"internal/variants"},
+	"internal/night":              {},
 	"internal/lease":              {"internal/clocks", "retry"},
 	"internal/machines":           {},
 	"internal/memory":             {"retry"},

@@ -73,6 +73,16 @@ func TestPackagesWithoutGoroutines(t *testing.T) {
 	}
 }
 
+// TestReleaseRequiresANight: make release asks for the result of a night before it makes anything.
+func TestReleaseRequiresANight(t *testing.T) {
+	_, rest, _ := strings.Cut(readText(t, "Makefile"), "\nrelease: ")
+	recipe, _, found := strings.Cut(rest, "\n\n")
+	lines := strings.Split(recipe, "\n")
+	if !found || len(lines) < 3 || lines[1] != "\t$(GO) run ./internal/night -check" || !strings.Contains(lines[2], "internal/release") {
+		t.Errorf("make release does not begin with the check of the night's result, but is:\n%s", recipe)
+	}
+}
+
 // makeVariable returns the words that the Makefile gives a variable.
 func makeVariable(t *testing.T, name string) []string {
 	t.Helper()

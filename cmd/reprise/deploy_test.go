@@ -242,14 +242,22 @@ func TestComposeFile(t *testing.T) {
 }
 
 // TestWorkflows: actionlint accepts the workflows, and shellcheck, where it is installed,
-// the script of the action.
+// the scripts of the action and of CI.
 func TestWorkflows(t *testing.T) {
 	t.Parallel()
 	t.Run("actionlint", func(t *testing.T) {
 		succeeds(t, ".", pinned(t, "actionlint"), "-no-color")
 	})
 	t.Run("shellcheck", func(t *testing.T) {
-		succeeds(t, ".", installed(t, "shellcheck"), "deploy/action/start.sh")
+		entries, err := os.ReadDir(filepath.Join(root, ".ci"))
+		if err != nil || len(entries) < 5 {
+			t.Fatalf("there are %v (%v), want the scripts of CI", entries, err)
+		}
+		args := []string{"-x", "deploy/action/start.sh"} // -x: what a script sources is read, too
+		for _, e := range entries {
+			args = append(args, ".ci/"+e.Name())
+		}
+		succeeds(t, ".", installed(t, "shellcheck"), args...)
 	})
 	t.Run("templates", func(t *testing.T) {
 		files, err := filepath.Glob(filepath.Join(root, ".github/ISSUE_TEMPLATE/*.yml"))

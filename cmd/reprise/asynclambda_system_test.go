@@ -38,6 +38,8 @@ type asyncSystem struct {
 	queues *httptest.Server // of sqs
 	api    *httptest.Server // of lambda
 
+	functions string // a folder with the binaries of the functions
+
 	mu      sync.Mutex
 	invokes []asyncInvoke
 	records []asyncRecord
@@ -78,27 +80,39 @@ type asyncConfig struct {
 	refuse func(asyncInvoke) int
 }
 
-// asyncFunctions builds the functions' binaries.
-var asyncFunctions = sync.OnceValue(func() error {
-	for _, name := range []string{"flaky", "retryhandler"} {
-		args := append([]string{"build", "-tags", "lambda.norpc", "-o", asyncBinary(name)}, raceFlags...)
-		if out, err := exec.Command("go", append(args, "./functions/"+name)...).CombinedOutput(); err != nil {
-			return fmt.Errorf("building %s: %w\n%s", name, err, out)
-		}
+// asyncFunctions returns a folder with the functions' binaries, which are built as the program of the test is.
+func asyncFunctions(t *testing.T) string {
+	t.Helper()
+	build := plainFunctions
+	if isRaced(t.Name()) {
+		build = racedFunctions
 	}
-	return nil
-})
+	folder, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
 
-func asyncBinary(name string) string { return filepath.Join(binaries, name) }
+var (
+	plainFunctions = sync.OnceValues(func() (string, error) { return buildFunctions("functions") })
+	racedFunctions = sync.OnceValues(func() (string, error) { return buildFunctions("functions-race", raceFlags...) })
+)
+
+func buildFunctions(name string, flags ...string) (folder string, err error) {
+	folder = filepath.Join(binaries, name)
+	args := append([]string{"build", "-tags", "lambda.norpc", "-o", folder + "/"}, flags...)
+	if out, err := exec.Command("go", append(args, "./functions/flaky", "./functions/retryhandler")...).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building the functions: %w\n%s", err, out)
+	}
+	return folder, nil
+}
 
 // newAsyncSystem starts a system. It ends with the test, which fails if a message is
 // left in the retry queue then.
 func newAsyncSystem(t *testing.T, cfg asyncConfig) *asyncSystem {
 	t.Helper()
-	if err := asyncFunctions(); err != nil {
-		t.Fatal(err)
-	}
-	s := &asyncSystem{t: t, sqs: sqsserver.New(sqsserver.Config{NoCooldown: true, Logger: asyncLogger(t)})}
+	s := &asyncSystem{t: t, functions: asyncFunctions(t), sqs: sqsserver.New(sqsserver.Config{NoCooldown: true, Logger: asyncLogger(t)})}
 	s.queues = httptest.NewServer(s.sqs)
 	s.createQueues(cfg.visibility)
 
@@ -177,7 +191,7 @@ func (s *asyncSystem) target(cfg asyncConfig) emulator.Function {
 	f := cfg.function
 	f.Name = "flaky"
 	if f.Command == nil {
-		f.Command, f.Dir = []string{asyncBinary("flaky")}, binaries
+		f.Command, f.Dir = []string{filepath.Join(s.functions, "flaky")}, s.functions
 	}
 	if f.Timeout == 0 {
 		f.Timeout = 20 * time.Second
@@ -190,11 +204,11 @@ func (s *asyncSystem) retryHandler(cfg asyncConfig) emulator.Function {
 	env := map[string]string{"DEAD_LETTER_QUEUE_URL": s.url("dead")}
 	maps.Copy(env, cfg.handler)
 	f := emulator.Function{
-		Name: "retryhandler", Command: []string{asyncBinary("retryhandler")}, Dir: binaries,
+		Name: "retryhandler", Command: []string{filepath.Join(s.functions, "retryhandler")}, Dir: s.functions,
 		Environment: env, Timeout: time.Minute,
 	}
 	if cfg.pids != "" {
-		f.Command = []string{"/bin/sh", "-c", `echo $$ >>"$0" && exec "$1"`, cfg.pids, asyncBinary("retryhandler")}
+		f.Command = []string{"/bin/sh", "-c", `echo $$ >>"$0" && exec "$1"`, cfg.pids, filepath.Join(s.functions, "retryhandler")}
 	}
 	return f
 }

@@ -35,13 +35,18 @@ func program(t testing.TB) string {
 }
 
 // programOf returns the program under test: the commands are run as users run them. It is built without the race
-// detector, which makes all that a process does several times as slow, unless the tests have the detector and test,
-// with or without a case of it, is one of raced.
+// detector, which makes all that a process does several times as slow, unless test is one of raced.
 func programOf(test string) (string, error) {
-	if name, _, _ := strings.Cut(test, "/"); len(raceFlags) > 0 && slices.Contains(raced, name) {
+	if isRaced(test) {
 		return racedProgram()
 	}
 	return plainProgram()
+}
+
+// isRaced reports whether the processes of a test, or of a case of one, have the race detector.
+func isRaced(test string) bool {
+	name, _, _ := strings.Cut(test, "/")
+	return len(raceFlags) > 0 && slices.Contains(raced, name)
 }
 
 // plainProgram and racedProgram build the program once, when the first test needs it.

@@ -34,7 +34,7 @@ var raced = []string{
 	"TestUpDrains", "TestUpSecondSignal", "TestAttackSecondSignal", "TestAttackStop", "TestAttackStopAtOnce", "TestDemoInterrupted", "TestBenchStopped",
 	"TestLambdaUpStopped",
 	// Functions on this machine.
-	"TestLambdaUp", "TestLambdaUpWatch",
+	"TestLambdaUp", "TestLambdaUpWatch", "TestAsyncLambdaRetries", "TestAsyncLambdaDuplicates",
 }
 
 // TestRacedTestsExist: a test that is renamed or removed does not leave the list without a word.

@@ -41,8 +41,9 @@ PACKAGES ?= ./retry ./plan ./internal/alarms ./internal/awsjson ./internal/bodyc
 # What make test runs without the race detector: the packages in which nothing runs at once, neither in them nor in
 # what they use of the project. A test of the root package finds out which these are.
 ALONE = ./cmd/reprise/internal/choice ./cmd/reprise/internal/diskfault ./cmd/reprise/internal/eventstream \
-	./cmd/reprise/internal/lambda/template ./cmd/reprise/internal/latency ./cmd/reprise/internal/plural \
-	./cmd/reprise/internal/review ./cmd/reprise/internal/yamltext ./examples ./internal/alarms ./internal/awsjson \
+	./cmd/reprise/internal/lambda/template ./cmd/reprise/internal/latency ./cmd/reprise/internal/playground \
+	./cmd/reprise/internal/plural ./cmd/reprise/internal/review ./cmd/reprise/internal/simreport \
+	./cmd/reprise/internal/yamltext ./examples ./internal/alarms ./internal/awsjson \
 	./internal/bodycache ./internal/breaker ./internal/budget ./internal/calls ./internal/clocks \
 	./internal/consumer ./internal/digest ./internal/engine ./internal/gate ./internal/giveups ./internal/groups \
 	./internal/history ./internal/lease ./internal/memory ./internal/plural ./internal/sending ./internal/shortkey \
@@ -119,7 +120,7 @@ full: ## run in full, without the race detector, what does less with it, 1,000 s
 	GOGC=800 $(GO) test -timeout 0 ./internal/machines -machines.seeds=$(MACHINES)
 	$(GO) test -timeout 0 ./internal/world -world.seeds=$(MACHINES)
 	$(GO) test -timeout 0 ./simulate ./internal/simulation -agree.seeds=1000
-	$(GO) test -timeout 0 ./cmd/reprise/internal/journal ./cmd/reprise/internal/operate ./cmd/reprise/internal/redrive ./cmd/reprise/internal/simreport
+	$(GO) test -timeout 0 ./cmd/reprise/internal/journal ./cmd/reprise/internal/operate ./cmd/reprise/internal/redrive
 	$(GO) test -timeout 0 -run '^TestOperatorsBesideConsumers$$' ./cmd/reprise
 
 mutants: ## make each of MUTANTS's mistakes (all), in one build, and show which test or invariant fails

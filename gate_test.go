@@ -21,6 +21,8 @@ import (
 var excused = map[string]string{
 	"plan":                                 "a test reads the methods of reprise.Client, and calls none",
 	"cmd/reprise/internal/lambda/template": "a test runs cfn-lint and waits for its end",
+	"cmd/reprise/internal/playground":      "of what it uses simulate alone draws with several goroutines, which its own tests do with the detector",
+	"cmd/reprise/internal/simreport":       "of what it uses simulate alone draws with several goroutines, which its own tests do with the detector",
 }
 
 // TestPackagesWithoutGoroutines: make test runs without the race detector those packages, and all of those, in which

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/reprise-sqs/reprise/internal/race"
 	"github.com/reprise-sqs/reprise/simulate"
 )
 
@@ -13,7 +14,7 @@ import (
 // bounds how far the figures are apart. Times to recover from an outage differ by a share of its
 // length, or of their own if that is longer; few messages by one of 500.
 func TestFluidMeetsMachines(t *testing.T) {
-	for _, c := range fluidScenarios {
+	for _, c := range fluidScenarios[:race.Fewer(len(fluidScenarios), 2)] {
 		c.scenario.Policy = policy(t, c.policy)
 		c.scenario.Seed = 1
 		machines := run(t, c.scenario)

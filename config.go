@@ -78,6 +78,8 @@ type Config struct {
 	// too long, for example on a queue whose own timeout is 10 s, set a shorter Lease: each
 	// halving doubles the heartbeats of messages that are held for longer than half a lease,
 	// and halves the time for which SQS may fail before leases are lost and messages run twice.
+	// A heartbeat without a reply within a fifth of Lease, or 5 s if that is less, counts as failed: give Lease
+	// ten times as long as SQS takes to answer, or more.
 	// Whole seconds from 2 s to 1 h. Default: 1 min.
 	Lease time.Duration
 

@@ -57,7 +57,7 @@ TARGETS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windo
 DIST    ?= dist
 
 .DEFAULT_GOAL := help
-.PHONY: help demo first-minute build functions test alone race short vet lint arrows fleet full mutants mutation fuzz fuzz-seeds strangers attack night vulncheck crash outages poison soak flow backlog bench tidy tidy-check release release-tools manifests clean
+.PHONY: help demo first-minute build functions test alone race short vet lint arrows fleet promises full mutants mutation fuzz fuzz-seeds strangers attack night vulncheck crash outages poison soak flow backlog bench tidy tidy-check release release-tools manifests clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -113,10 +113,14 @@ fleet: ## run SEEDS fleets of consumers (1000) through faults, crashes and resta
 	GOGC=800 $(GO) test -timeout 0 -run '^TestMachines$$' ./internal/machines -machines.seeds=$(MACHINES)
 	$(GO) test -timeout 0 -run '^TestPlainFleets$$' ./internal/world -world.seeds=$(MACHINES)
 
+promises: ## run SEEDS scenarios (1000) from the whole range of the public API, and hold them against the documentation's sentences
+	GOGC=800 $(GO) test -timeout 0 -run '^TestStranger$$' ./internal/stranger -stranger.seeds=$(SEEDS)
+
 # The packages whose tests make fewer runs with the race detector: see internal/race. Those of ALONE never have it.
 full: ## run in full, without the race detector, what does less with it, 1,000 simulations of random scenarios among it; SEEDS and MACHINES as in fleet
 	$(GO) test -timeout 0 .
 	GOGC=800 $(GO) test -timeout 0 ./internal/fleet -fleet.seeds=$(SEEDS)
+	GOGC=800 $(GO) test -timeout 0 ./internal/stranger -stranger.seeds=$(SEEDS)
 	GOGC=800 $(GO) test -timeout 0 ./internal/machines -machines.seeds=$(MACHINES)
 	$(GO) test -timeout 0 ./internal/world -world.seeds=$(MACHINES)
 	$(GO) test -timeout 0 ./simulate ./internal/simulation -agree.seeds=1000

@@ -51,6 +51,7 @@ var arrows = map[string][]string{
 	"internal/shortkey":           {},
 	"internal/sigv4":              {},
 	"internal/simulation":         {"internal/consumer", "internal/engine", "internal/history", "internal/sending", "internal/world", "plan", "retry"},
+	"internal/stranger":           {},
 	"internal/turns":              {},
 	"internal/variants":           {},
 	"internal/world":              {"internal/engine"},

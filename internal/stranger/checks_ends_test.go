@@ -1,0 +1,273 @@
+package stranger_test
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/retry"
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+// notLost holds that every message that SQS has accepted was handled, dead-lettered, is still in its queue,
+// or was announced to expire.
+func notLost(f *facts) (how []string) {
+	for n := range f.s.Messages {
+		if f.r.sent[n].err != nil || !f.r.sent[n].done {
+			continue
+		}
+		announced := slices.ContainsFunc(f.r.expiring, func(e expiring) bool { return e.message == n })
+		if f.successes(n) > 0 || len(f.letters[n])+len(f.left[n]) > 0 || announced || f.expiredUnseen(n) || f.killsWithoutEnd(n) || f.behindKept(n) {
+			continue
+		}
+		how = append(how, fmt.Sprintf("%s was neither handled nor dead-lettered, is not in its queue, and nobody announced that it would expire", f.name(n)))
+	}
+	return how
+}
+
+// killsWithoutEnd reports whether message n has killed every process that ran it: none could announce anything.
+func (f *facts) killsWithoutEnd(n int) bool {
+	return slices.ContainsFunc(f.s.Messages[n].Steps, func(s step) bool { return s.Result == kill })
+}
+
+// longestLease returns how long the messages of a killed process stay hidden at most.
+func (f *facts) longestLease() (longest time.Duration) {
+	for _, l := range f.r.processes {
+		longest = max(longest, cmp.Or(l.settings.Lease, time.Minute))
+	}
+	return longest
+}
+
+// behindKept reports whether a message of n's group was hidden until the queue drops it, because there is no dead-letter
+// queue: "its group waits with it".
+func (f *facts) behindKept(n int) bool {
+	group := func(m int) bool { return m >= 0 && f.s.Messages[m].Group == f.s.Messages[n].Group }
+	return f.s.Queue.FIFO && (slices.ContainsFunc(f.r.expiring, func(e expiring) bool { return group(e.message) }) ||
+		slices.ContainsFunc(f.r.settled, func(s settled) bool { return group(s.message) && s.outcome == reprise.OutcomeKeep }))
+}
+
+// expiredUnseen reports whether message n expired and no consumer could know: it was never received, or
+// a change or a fault had kept the consumers from knowing the retention.
+func (f *facts) expiredUnseen(n int) bool {
+	shortest := f.s.shortest()
+	for _, g := range f.r.gone {
+		old := f.r.since(g.sent)+shortest <= g.at
+		if g.message != n || !old {
+			continue
+		}
+		if !g.received {
+			return true
+		}
+		expires := f.r.since(g.sent) + shortest
+		if !slices.ContainsFunc(f.r.processes, func(l *life) bool {
+			return l.from < expires && (l.until == 0 || l.until > expires || l.stopped == f.r.over)
+		}) {
+			return true // no process lived then
+		}
+		if len(f.crashes) > 0 && f.longestLease() > shortest/2 {
+			return true // "If the process is killed, the messages that it held stay hidden until their leases end"
+		}
+		if slices.ContainsFunc(f.byMessage[n], func(r *run) bool { return f.until(r) > expires-10*time.Second }) {
+			return true // it expired while it was handled, or settled: that is counted as lost
+		}
+		for _, c := range f.s.Changes { // "takes effect in 12.5 minutes at most"
+			if c.Retention > 0 && g.from <= c.At+12*time.Minute+30*time.Second {
+				return true
+			}
+		}
+		// "As long as no reading has succeeded, the retention is not known, and a wait of more than 15 minutes is ..."
+		if len(f.s.Faults) > 0 && shortest < 15*time.Minute {
+			return true
+		}
+	}
+	return false
+}
+
+// endsInTime holds that everything ends within what the policies allow, if a process lives that can end it.
+func endsInTime(f *facts) []string {
+	alive := slices.ContainsFunc(f.r.processes, func(l *life) bool { return !l.crashed && l.stopped == f.r.over })
+	if f.r.inTime || f.r.cut || !alive || endsBy(f.s) > mostPatience || !f.endable() {
+		return nil
+	}
+	var what []string
+	for n := range f.s.Messages {
+		if f.behindKept(n) {
+			continue
+		}
+		for _, m := range f.left[n] {
+			if slices.ContainsFunc(f.r.settled, func(s settled) bool { return s.id == m.ID && s.outcome == reprise.OutcomeKeep }) {
+				continue // it is given up, and its queue has no dead-letter queue: a lane may outlast its queue's retention
+			}
+			what = append(what, fmt.Sprintf("%s is still %s, due at %v, at %v", f.name(n), m.State, f.r.since(m.Due), f.r.over))
+		}
+	}
+	return what
+}
+
+// endable reports whether each message ends at all.
+func (f *facts) endable() bool {
+	if f.s.shortest() < 3*time.Hour && f.s.Queue.MaxReceives == 0 && !f.s.Queue.SeparateDeadLetters {
+		return true
+	}
+	for _, m := range f.s.Messages {
+		switch m.step(1 << 30).Result {
+		case release, retryAfter, kill, unavailable:
+			return false
+		}
+		if m.Forged == plausible {
+			return false // "can delay its own message, for a year at most"
+		}
+	}
+	for _, l := range f.r.processes {
+		if l.settings.HandlerTimeout > 0 && !l.settings.OutageOff { // timeouts alone are an outage
+			return false
+		}
+	}
+	return true
+}
+
+// onceInCalm holds that where nothing goes wrong, each message ends once.
+func onceInCalm(f *facts) (how []string) {
+	if !f.calm {
+		return nil
+	}
+	for n := range f.s.Messages {
+		successes := f.successes(n)
+		if ends := successes + len(f.letters[n]) + len(f.left[n]); ends > 1 {
+			how = append(how, fmt.Sprintf("%s was handled %d times, has %d dead letters, and is %d times in its queue", f.name(n), successes, len(f.letters[n]), len(f.left[n])))
+		}
+	}
+	return how
+}
+
+// attemptsInCalm holds that runs are numbered as they are made, and limited, where nothing goes wrong.
+func attemptsInCalm(f *facts) (how []string) {
+	v, one := f.version()
+	if !f.calm || !one || f.s.Queue.FIFO && (v.Batch || len(f.r.processes) > 1) {
+		return nil
+	}
+	for n := range f.s.Messages {
+		if !f.exact(n, v) {
+			continue
+		}
+		made := 0
+		for _, r := range f.byMessage[n] {
+			if r.attempt != made+1 {
+				how = append(how, fmt.Sprintf("%s: a run after %d others, at %v, was attempt %d, receive %d", f.name(n), made, r.began, r.attempt, r.receives))
+				break
+			}
+			made += b2i(r.counted())
+		}
+		if most := f.maxAttempts(v); most > 0 && made > most {
+			how = append(how, fmt.Sprintf("%s was run %d times, and its policy allows %d", f.name(n), made, most))
+		}
+	}
+	return how
+}
+
+// exact reports whether the documents promise exact numbers for message n: not across processes where
+// a handler shortens a wait, releases, or where one process alone knows the end of a wait.
+func (f *facts) exact(n int, v settings) bool {
+	if len(f.r.processes) == 1 {
+		return true
+	}
+	p := v.policy()
+	for i := range f.s.Messages[n].Steps {
+		st := f.s.Messages[n].Steps[i]
+		if st.Result == release || st.Result == retryAfter || st.Wait > 11*time.Hour && v.Via == reprise.ViaVisibility {
+			return false
+		}
+		if _, longest := p.Bounds(i + 1); longest > 11*time.Hour && v.Via == reprise.ViaVisibility {
+			return false
+		}
+	}
+	return true
+}
+
+// fewCopies holds that messages do not multiply beyond what lost replies and crashes explain. A message whose copy is
+// confirmed, and which waits for its delete to succeed, is not one more to a user: so what counts is how often a
+// message ends, and how often it lies in its queue where every delete succeeds at once.
+func fewCopies(f *facts) (how []string) {
+	if f.calm {
+		for _, t := range f.r.transits {
+			if t.count > 2 { // the original is deleted when its copy is confirmed
+				how = append(how, fmt.Sprintf("%s was %d times in its queue at %v, and nothing was wrong", f.name(t.message), t.count, t.at))
+			}
+		}
+	}
+	if f.has(sqsserver.FaultLoseDelete) { // SQS confirms deletes that it does not make
+		return how
+	}
+	several := len(f.r.processes) > 1
+	if several && f.has(sqsserver.FaultDuplicate, sqsserver.FaultEarlyRedelivery, sqsserver.FaultLoseLease, sqsserver.FaultStaleHandle) { // SQS gives a message to two of them
+		return how
+	}
+	for n := range f.s.Messages {
+		if f.s.Messages[n].Forged == plausible {
+			continue
+		}
+		ends := 0
+		for _, m := range f.letters[n] {
+			ends += b2i(m.Source == "" || f.calm) // SQS may move what it did not delete
+		}
+		// Another process does not know what this one has done; in a batch of a FIFO queue what is behind a failure runs again.
+		if !several && !(f.s.Queue.FIFO && f.anyBatch()) {
+			ends += f.successes(n)
+		}
+		if most := 1 + len(f.unanswered[n]) + f.lost[n] + len(f.crashes) + f.leasesLost(n); ends > most {
+			how = append(how, fmt.Sprintf("%s was handled %d times and has %d dead letters, after %d sends without a reply (%d to the dead-letter queue) and %d crashes",
+				f.name(n), f.successes(n), len(f.letters[n]), len(f.unanswered[n])+f.lost[n], f.lost[n], len(f.crashes)))
+		}
+	}
+	return how
+}
+
+// estimated reports whether receives without an attempt can have been taken for attempts: "exactly for runs in this process and for
+// those in a copy's history; others are estimated". A run that died with its process counts; so may receives that a fault
+// of SQS has added, in a process that has not seen the run, or that SQS adds after it has confirmed a delete.
+func (f *facts) estimated() bool {
+	return len(f.crashes) > 0 || len(f.r.processes) > 1 && len(f.s.Faults) > 0 || f.has(sqsserver.FaultLoseDelete)
+}
+
+// leasesLost returns how often a process of several has lost its lease on message n: another may have received it then.
+func (f *facts) leasesLost(n int) (count int) {
+	for _, s := range f.r.settled {
+		count += b2i(s.message == n && s.outcome == reprise.OutcomeLost && len(f.r.processes) > 1)
+	}
+	return count
+}
+
+// innocentsLive holds that a message whose runs all succeed is not given up.
+func innocentsLive(f *facts) (how []string) {
+	for n := range f.s.Messages {
+		m := &f.s.Messages[n]
+		if !m.innocent() || slices.ContainsFunc(f.byMessage[n], func(r *run) bool { return r.result != succeed }) {
+			continue
+		}
+		for _, letter := range f.letters[n] {
+			story := f.r.readings[letter.ID]
+			switch {
+			case story.err == nil && story.story.Reason == retry.ReasonCrash.String() && len(f.crashes) >= 2:
+				continue // "If a process dies twice in a row this way": bad luck
+			case story.err == nil && slices.Contains([]string{retry.ReasonAge.String(), retry.ReasonAttempts.String()}, story.story.Reason) && f.estimated():
+				continue // its receives were taken for attempts
+			case story.err == nil && story.story.Reason == retry.ReasonReceives.String() && !f.calm && (f.s.Queue.FIFO || f.anyVia(reprise.ViaVisibility)):
+				continue // "at the last permitted receive they are dead-lettered with the reason receives"
+			case story.err != nil && (len(f.s.Faults)+len(f.crashes)+len(f.s.Changes) > 0 || !f.calm && (f.s.Queue.FIFO || f.anyVia(reprise.ViaVisibility))):
+				continue // SQS has moved it, after receives that no consumer has seen
+			}
+			how = append(how, fmt.Sprintf("%s, whose runs all succeed (%d of them), has a dead letter: story %+v (%v), receives %d", f.name(n), len(f.byMessage[n]), story.story, story.err, letter.Receives))
+		}
+	}
+	return how
+}
+
+func (f *facts) anyVia(via reprise.Via) bool {
+	return slices.ContainsFunc(f.r.processes, func(l *life) bool { return l.settings.Via == via })
+}
+
+func (f *facts) anyBatch() bool {
+	return slices.ContainsFunc(f.r.processes, func(l *life) bool { return l.settings.Batch })
+}

@@ -1,0 +1,132 @@
+package stranger_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/retry"
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+// plain is a scenario in which nothing goes wrong but a message that fails twice, and one that is permanently refused.
+func plain() scenario {
+	return scenario{
+		Queue:     queueSettings{MaxReceives: 5},
+		Versions:  []settings{{Retry: "constant(10s) jitter=none attempts=3", AfterDelete: true, Rate: 100, HandlerTimeout: time.Minute, OutageOff: true}},
+		Processes: []process{{}},
+		Messages: []message{
+			{Steps: []step{{Takes: time.Second}}},
+			{Steps: []step{{Result: fail}, {Result: fail}, {}}},
+			{Steps: []step{{Result: permanent}}},
+		},
+	}
+}
+
+// TestChecksCanFail forges records: for each check one that breaks the promise that it holds.
+func TestChecksCanFail(t *testing.T) {
+	forgeries := map[string]func(s *scenario, r *record){
+		"accepted": func(_ *scenario, r *record) { r.refused = errors.New("refused") },
+		"joined":   func(_ *scenario, r *record) { r.stuck = "deadlock" },
+		"not lost": func(_ *scenario, r *record) {
+			r.runs = slices.DeleteFunc(r.runs, func(r *run) bool { return r.message == 0 })
+		},
+		"ends in time": func(_ *scenario, r *record) {
+			r.inTime = false
+			r.left = []sqsserver.MessageInfo{{ID: "x", Body: "0:", State: "visible"}}
+		},
+		"once in calm":     func(_ *scenario, r *record) { again := *r.runs[0]; r.runs = append(r.runs, &again) },
+		"attempts in calm": func(_ *scenario, r *record) { last(r, 1).attempt = 7 },
+		"copies":           func(_ *scenario, r *record) { r.transits = []transit{{message: 0, count: 3}} },
+		"innocent": func(_ *scenario, r *record) {
+			r.letters = append(r.letters, sqsserver.MessageInfo{ID: "y", Body: "0:"})
+			r.readings["y"] = reading{story: reprise.Story{Reason: "attempts"}}
+		},
+		"story": func(_ *scenario, r *record) {
+			told := r.readings[r.letters[0].ID]
+			told.story.Attempts = 2
+			r.readings[r.letters[0].ID] = told
+		},
+		"content":       func(_ *scenario, r *record) { r.runs[0].contentOK = false },
+		"never early":   func(_ *scenario, r *record) { last(r, 1).began -= time.Second },
+		"schedule":      func(_ *scenario, r *record) { r.attempts[slices.IndexFunc(r.attempts, retried)].due++ },
+		"one at a time": func(_ *scenario, r *record) { again := *last(r, 0); again.nth++; r.runs = append(r.runs, &again) },
+		"concurrency": func(_ *scenario, r *record) {
+			for n := range 11 {
+				again := *last(r, 0)
+				again.id = string(rune('a' + n))
+				r.runs = append(r.runs, &again)
+			}
+		},
+		"order": func(s *scenario, _ *record) { s.Queue.FIFO = true },
+		"rate": func(_ *scenario, r *record) {
+			for range 5 {
+				again := *last(r, 0)
+				r.runs = append(r.runs, &again)
+			}
+		},
+		"timeout":       func(_ *scenario, r *record) { r.runs[0].ended += time.Hour },
+		"lease in calm": func(_ *scenario, r *record) { r.runs[0].cause = "lease lost" },
+		"given up": func(_ *scenario, r *record) {
+			again := *last(r, 2)
+			again.began += time.Second
+			r.runs = append(r.runs, &again)
+		},
+		"sender":       func(_ *scenario, r *record) { r.sent[0].err = errors.New("refused") },
+		"budget":       func(_ *scenario, r *record) { r.processes[0].until += time.Minute },
+		"counts":       func(_ *scenario, r *record) { r.processes[0].report.Counts.Deleted++ },
+		"calls":        func(_ *scenario, r *record) { r.processes[0].report.Calls.Receives++ },
+		"after delete": func(_ *scenario, r *record) { r.processes[0].afterDeletes = nil },
+		"health": func(_ *scenario, r *record) {
+			r.samples = append(r.samples, sample{status: reprise.Status{Health: reprise.HealthOK}, failing: time.Hour})
+		},
+	}
+	good := plain()
+	for _, b := range judge(&good, live(t, good)) {
+		t.Fatalf("nothing was forged, and it breaks %q:\n%s", b.check.name, list(b.how))
+	}
+	for _, c := range checks {
+		forge, found := forgeries[c.name]
+		if !found {
+			t.Errorf("no record is forged for the check %q", c.name)
+			continue
+		}
+		s := plain()
+		r := live(t, s)
+		forge(&s, r)
+		if !slices.ContainsFunc(judge(&s, r), func(b broken) bool { return b.check.name == c.name }) {
+			t.Errorf("the check %q does not see that its promise is broken", c.name)
+		}
+	}
+}
+
+// last returns the last run of a message.
+func last(r *record, n int) (found *run) {
+	for _, run := range r.runs {
+		if run.message == n {
+			found = run
+		}
+	}
+	return found
+}
+
+func retried(a attempt) bool {
+	return a.outcome == reprise.OutcomeRetry && a.reason == retry.ReasonPolicy
+}
+
+// TestShrink: of a scenario with much in it, what does not matter is dropped.
+func TestShrink(t *testing.T) {
+	s := plain()
+	s.Versions[0].Retry = "constant(10s" // New cannot be asked: the text is not valid
+	s.Outages = []span{{time.Hour, 2 * time.Hour}}
+	all := run1(t, s)
+	if len(all) != 1 || all[0].check.name != "accepted" {
+		t.Fatalf("a policy that cannot be read breaks %v", all)
+	}
+	small, _ := shrink(t, s, all[0], 200)
+	if len(small.Messages) != 0 || len(small.Outages) != 0 || small.Versions[0].Rate != 0 || len(small.Processes) != 1 || small.Versions[0].Retry == "" {
+		t.Errorf("it is shrunk to\n%s", testSource(1, small, "accepted"))
+	}
+}

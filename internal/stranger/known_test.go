@@ -1,0 +1,40 @@
+package stranger_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+// TestKnown runs small scenarios again that have broken a promise, or taught what the documents had to say.
+func TestKnown(t *testing.T) {
+	for name, s := range map[string]scenario{
+		"receives end before the attempts": {
+			Queue:     queueSettings{MaxReceives: 1},
+			Versions:  []settings{{Retry: "constant(10s) attempts=5", Via: reprise.ViaVisibility}},
+			Processes: []process{{}},
+			Messages:  []message{{Steps: []step{{Result: fail}}}},
+		},
+		"a dead letter whose original cannot be deleted": {
+			Queue:     queueSettings{MaxReceives: 10},
+			Versions:  []settings{{Retry: "constant(1s) attempts=1", AfterDelete: true}},
+			Processes: []process{{}},
+			Messages:  []message{{Steps: []step{{Result: fail}}}},
+			Faults:    []spell{{When: span{Until: 139 * time.Second}, Kind: sqsserver.FaultStaleHandle}},
+		},
+		"a group behind a message that is kept": {
+			Queue:     queueSettings{FIFO: true, Retention: time.Hour},
+			Processes: []process{{}},
+			Messages:  []message{{Steps: []step{{Result: permanent}}}, {Steps: []step{{Result: fail}}}},
+		},
+		"a handler that outlasts its message": {
+			Queue:     queueSettings{Retention: 166 * time.Second},
+			Processes: []process{{}},
+			Messages:  []message{{Steps: []step{{Takes: 1625 * time.Second, Ignores: true}}}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) { replay(t, s) })
+	}
+}

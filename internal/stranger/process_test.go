@@ -1,0 +1,287 @@
+package stranger_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/plan"
+	"github.com/reprise-sqs/reprise/reprisetest"
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// program is a process of the scenario.
+type program struct {
+	w        *world
+	number   int
+	life     *life
+	plan     process
+	consumer *reprisetest.Consumer
+}
+
+// start starts a process, and sees to its end.
+func (w *world) start(plan process) {
+	v := w.s.version(plan)
+	w.mu.Lock()
+	p := &program{w: w, number: len(w.processes), plan: plan}
+	p.life = &life{settings: v, from: w.now(), receiveFailedSince: -1}
+	w.processes = append(w.processes, p.life)
+	w.mu.Unlock()
+
+	cfg, err := p.config(v)
+	if err != nil {
+		w.refuse(err)
+		return
+	}
+	var client reprise.Client = w.q.Direct()
+	if v.SDK {
+		client = w.q.Client()
+	}
+	client = wire{client, w, p.number}
+	batch := reprise.BatchConfig{Config: cfg, Size: v.BatchSize, Linger: v.BatchLinger, Bytes: v.BatchBytes}
+	if v.Batch {
+		_, err = reprise.NewBatchConsumer(client, w.q.URL(), p, batch)
+	} else {
+		_, err = reprise.New(client, w.q.URL(), p, cfg)
+	}
+	if err != nil {
+		w.refuse(err)
+		return
+	}
+	w.mu.Lock() // no handler begins before the program knows its consumer
+	if v.Batch {
+		p.consumer = w.q.ConsumeBatchWith(client, p, batch)
+	} else {
+		p.consumer = w.q.ConsumeWith(client, p, cfg)
+	}
+	p.life.program = p
+	w.mu.Unlock()
+	if plan.Until > 0 {
+		w.busy.Go(func() {
+			if !w.sleep(plan.Until - w.now()) {
+				return
+			}
+			if plan.Crash {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				p.crash()
+				return
+			}
+			p.stop()
+		})
+	}
+}
+
+// config makes the Config of a version.
+func (p *program) config(v settings) (cfg reprise.Config, err error) {
+	w := p.w
+	cfg = reprise.Config{
+		Concurrency: v.Concurrency, Prefetch: v.Prefetch, LongPoll: v.LongPoll, Rate: v.Rate, Via: v.Via, FIFO: v.FIFO,
+		InFlightQuota: v.InFlightQuota, HandlerTimeout: v.HandlerTimeout, Lease: v.Lease, StopBudget: v.StopBudget,
+		Name: fmt.Sprint("process", p.number), Outage: reprise.Outage{Off: v.OutageOff, Threshold: v.Threshold},
+		Logger: slog.New(slog.DiscardHandler), Observer: p.observer(),
+	}
+	if err := cfg.Retry.UnmarshalText([]byte(v.Retry)); err != nil {
+		return cfg, err
+	}
+	if v.Rule {
+		cfg.Retry.Rules = []retry.Rule{retry.On(errFailRule, retry.Constant(time.Second), retry.None)}
+	}
+	if v.Lane && w.lane != nil {
+		cfg.RetryLane = reprise.RetryLane{URL: w.lane.URL(), Share: v.LaneShare}
+	}
+	if w.s.Queue.SeparateDeadLetters {
+		cfg.DeadLetterURL = w.dead.URL()
+	}
+	if v.Signed {
+		key, err := reprise.NewSigningKey("k1", make([]byte, 32))
+		if err != nil {
+			return cfg, err
+		}
+		cfg.SigningKeys = []reprise.SigningKey{key}
+	}
+	if v.Keys > 0 {
+		cfg.Outage.Key = func(m *reprise.Message) string { return fmt.Sprint("key", number(m.Body)%v.Keys) }
+	}
+	if v.Probe {
+		cfg.Outage.Probe = func(context.Context, string) error {
+			if slices.ContainsFunc(w.s.Outages, func(o span) bool { return o.has(w.now()) }) {
+				return errDown
+			}
+			return nil
+		}
+	}
+	if v.AfterDelete {
+		cfg.AfterDelete = func(_ context.Context, m *reprise.Message) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			p.life.afterDeletes = append(p.life.afterDeletes, number(m.Body))
+		}
+	}
+	return cfg, nil
+}
+
+// observer notes events.
+func (p *program) observer() reprise.Observer {
+	w, l := p.w, p.life
+	locked := func(f func()) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		f()
+	}
+	return reprise.Observer{
+		Starting: func(ctx context.Context, _ *reprise.Message) (context.Context, string) {
+			locked(func() { l.starting++ })
+			return ctx, ""
+		},
+		Attempt: func(_ context.Context, e reprise.Attempt) {
+			locked(func() {
+				l.attempted++
+				w.attempts = append(w.attempts, attempt{
+					process: p.number, message: number(e.Message.Body), at: w.now(), n: e.Message.Attempt, id: e.Message.ID, origin: e.Message.OriginID,
+					outcome: e.Outcome, reason: e.Reason, due: w.since(e.Due), ended: w.since(e.Started.Add(e.Duration)), err: e.Err,
+					sent: e.Message.Sent, first: e.Message.FirstReceived,
+				})
+			})
+		},
+		Settled: func(_ context.Context, e reprise.Settled) {
+			locked(func() {
+				w.settled = append(w.settled, settled{
+					p.number, number(e.Message.Body), e.Message.ID, w.now(), e.Outcome, e.Reason, w.since(e.Due), e.Requeued,
+				})
+			})
+		},
+		Expiring: func(_ context.Context, e reprise.Expiring) {
+			locked(func() {
+				w.expiring = append(w.expiring, expiring{p.number, number(e.Message.Body), w.now(), w.since(e.At)})
+			})
+		},
+		Call: func(_ context.Context, e reprise.Call) {
+			locked(func() { countCall(&l.observed, e.Operation) })
+		},
+		Finding: func(_ context.Context, f plan.Finding) {
+			locked(func() { l.findings = append(l.findings, f.Code) })
+		},
+		Stopped: func(r reprise.Report) {
+			locked(func() { l.events = append(l.events, r) })
+		},
+	}
+}
+
+func countCall(c *reprise.Calls, op reprise.Operation) {
+	switch op {
+	case reprise.OpReceive:
+		c.Receives++
+	case reprise.OpDelete:
+		c.Deletes++
+	case reprise.OpVisibility, reprise.OpHeartbeat:
+		c.Visibilities++
+	case reprise.OpSend:
+		c.Sends++
+	case reprise.OpAttributes:
+		c.Attributes++
+	}
+}
+
+// stop asks the process to stop, and waits until it has.
+func (p *program) stop() {
+	w, l := p.w, p.life
+	w.mu.Lock()
+	if l.crashed || l.stopped > 0 {
+		w.mu.Unlock()
+		return
+	}
+	l.stopped = w.now()
+	w.mu.Unlock()
+	report := p.consumer.Stop()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	l.until = w.now()
+	if l.crashed {
+		return
+	}
+	l.err, l.report = p.consumer.Err(), &report
+	if lane := p.consumer.RetryLane(); lane != nil {
+		of := lane.Report()
+		l.laneReport = &of
+	}
+}
+
+// crash kills the process. The world's lock is held.
+func (p *program) crash() {
+	if p.life.until == 0 && !p.life.crashed && p.consumer != nil {
+		p.life.crashed, p.life.until = true, p.w.now()
+		p.consumer.Crash()
+	}
+}
+
+// restart starts a process in the place of one that a message has killed.
+func (w *world) restart(p *program, after time.Duration) {
+	if !w.sleep(after) {
+		return
+	}
+	plan := p.plan
+	if plan.From = w.now(); plan.Until == 0 || plan.Until > plan.From {
+		w.start(plan)
+	}
+}
+
+// status returns what the process says: its lane's health where that is worse.
+func (p *program) status() reprise.Status {
+	s := p.consumer.Status()
+	if lane := p.consumer.RetryLane(); lane != nil && s.Health == reprise.HealthOK {
+		of := lane.Status()
+		s.Health, s.Problem = of.Health, of.Problem
+	}
+	return s
+}
+
+func (w *world) act(a act) {
+	w.mu.Lock()
+	var p *program
+	if a.Process >= 0 && a.Process < len(w.processes) {
+		p = w.processes[a.Process].program
+	}
+	alive := p != nil && !p.life.crashed && p.life.stopped == 0
+	w.mu.Unlock()
+	if !alive {
+		return
+	}
+	switch a.Do {
+	case doWake:
+		p.consumer.Wake()
+	case doProbe:
+		p.consumer.Probe()
+	case doPause:
+		p.consumer.Pause()
+		w.busy.Go(func() {
+			w.sleep(time.Duration(a.N) * time.Second)
+			p.consumer.Resume()
+		})
+	case doSetConcurrency:
+		if p.life.settings.Batch {
+			return // its limit is the batches'
+		}
+		if err := p.consumer.SetConcurrency(max(1, a.N)); err != nil {
+			w.refuse(err)
+		}
+	case doSetRate:
+		if err := p.consumer.SetRate(float64(max(0, a.N))); err != nil {
+			w.refuse(err)
+		}
+	}
+}
+
+func receiveAll(url string) *sqs.ReceiveMessageInput {
+	return &sqs.ReceiveMessageInput{
+		QueueUrl: aws.String(url), MaxNumberOfMessages: 10, VisibilityTimeout: 600,
+		MessageAttributeNames: []string{"All"}, MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameAll},
+	}
+}

@@ -326,3 +326,34 @@ func TestStopNoticesALoss(t *testing.T) {
 		}
 	})
 }
+
+// TestStopUsesUpNoAttempt: a stop gives a message back that has not started, and its own last poll may bring it
+// again. Neither is an attempt, so that a later process runs the message even if its policy allows one.
+func TestStopUsesUpNoAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		ran := make(map[string]int)
+		cfg := reprise.Config{Concurrency: 1, Retry: retry.Policy{MaxAttempts: 1}}
+		slow := reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) error {
+			ran[m.Body]++
+			time.Sleep(5 * time.Second)
+			return nil
+		})
+		first := q.Consume(slow, cfg)
+		q.Send("runs")
+		time.Sleep(10 * time.Millisecond)
+		q.Send("waits")
+		time.Sleep(10 * time.Millisecond)
+		first.Stop()
+		var attempt int
+		q.Consume(reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) error {
+			ran[m.Body]++
+			attempt = m.Attempt
+			return nil
+		}), cfg)
+		time.Sleep(time.Minute)
+		if ran["waits"] != 1 || attempt != 1 {
+			t.Errorf("the message that the stop gave back ran %d times, as attempt %d; want one run, attempt 1; left in the queue: %+v", ran["waits"], attempt, q.Messages())
+		}
+	})
+}

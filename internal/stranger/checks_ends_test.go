@@ -19,12 +19,20 @@ func notLost(f *facts) (how []string) {
 			continue
 		}
 		announced := slices.ContainsFunc(f.r.expiring, func(e expiring) bool { return e.message == n })
-		if f.successes(n) > 0 || len(f.letters[n])+len(f.left[n]) > 0 || announced || f.expiredUnseen(n) || f.killsWithoutEnd(n) || f.behindKept(n) {
+		if f.successes(n) > 0 || len(f.letters[n])+len(f.left[n]) > 0 || announced || f.expiredUnseen(n) || f.killsWithoutEnd(n) || f.behindKept(n) || f.toldLost(n) {
 			continue
 		}
 		how = append(how, fmt.Sprintf("%s was neither handled nor dead-lettered, is not in its queue, and nobody announced that it would expire", f.name(n)))
 	}
 	return how
+}
+
+// toldLost reports whether a process has said that it held message n, and lost it, when it expired: Counts.Lost, Observer.Settled.
+func (f *facts) toldLost(n int) bool {
+	expires := f.r.sent[n].at + f.s.shortest()
+	return slices.ContainsFunc(f.r.settled, func(s settled) bool {
+		return s.message == n && s.outcome == reprise.OutcomeLost && s.at > expires-time.Minute
+	})
 }
 
 // killsWithoutEnd reports whether message n has killed every process that ran it: none could announce anything.
@@ -130,7 +138,7 @@ func (f *facts) endable() bool {
 
 // onceInCalm holds that where nothing goes wrong, each message ends once.
 func onceInCalm(f *facts) (how []string) {
-	if !f.calm {
+	if !f.calm || f.s.Queue.FIFO && f.anyBatch() { // "the messages of its group behind it run again"
 		return nil
 	}
 	for n := range f.s.Messages {
@@ -228,7 +236,8 @@ func fewCopies(f *facts) (how []string) {
 // those in a copy's history; others are estimated". A run that died with its process counts; so may receives that a fault
 // of SQS has added, in a process that has not seen the run, or that SQS adds after it has confirmed a delete.
 func (f *facts) estimated() bool {
-	return len(f.crashes) > 0 || len(f.r.processes) > 1 && len(f.s.Faults) > 0 || f.has(sqsserver.FaultLoseDelete)
+	return len(f.crashes) > 0 || len(f.r.processes) > 1 && len(f.s.Faults) > 0 ||
+		f.has(sqsserver.FaultLoseDelete, sqsserver.FaultLoseReply, sqsserver.FaultSlowReply, sqsserver.FaultDuplicate, sqsserver.FaultEarlyRedelivery, sqsserver.FaultLoseLease)
 }
 
 // leasesLost returns how often a process of several has lost its lease on message n: another may have received it then.
@@ -253,6 +262,8 @@ func innocentsLive(f *facts) (how []string) {
 				continue // "If a process dies twice in a row this way": bad luck
 			case story.err == nil && slices.Contains([]string{retry.ReasonAge.String(), retry.ReasonAttempts.String()}, story.story.Reason) && f.estimated():
 				continue // its receives were taken for attempts
+			case story.err == nil && story.story.Reason == retry.ReasonRetention.String() && f.s.Queue.FIFO:
+				continue // it had to wait behind another, until the end of the retention
 			case story.err == nil && story.story.Reason == retry.ReasonReceives.String() && !f.calm && (f.s.Queue.FIFO || f.anyVia(reprise.ViaVisibility)):
 				continue // "at the last permitted receive they are dead-lettered with the reason receives"
 			case story.err != nil && (len(f.s.Faults)+len(f.crashes)+len(f.s.Changes) > 0 || !f.calm && (f.s.Queue.FIFO || f.anyVia(reprise.ViaVisibility))):

@@ -229,7 +229,7 @@ func withinConcurrency(f *facts) (how []string) {
 
 // inOrder holds that messages of a FIFO group run in the order in which they were sent.
 func inOrder(f *facts) (how []string) {
-	if !f.s.Queue.FIFO || !f.calm {
+	if !f.s.Queue.FIFO || !f.calm || f.anyBatch() {
 		return nil
 	}
 	for a := range f.s.Messages {
@@ -293,6 +293,11 @@ func timeoutsHold(f *facts) (how []string) {
 func leasesHoldInCalm(f *facts) (how []string) {
 	if !f.calm {
 		return nil
+	}
+	for _, r := range f.r.runs {
+		if f.until(r) >= f.r.since(r.sent)+f.s.shortest() {
+			return nil // the queue drops what is in flight too
+		}
 	}
 	for _, r := range f.r.runs {
 		if r.cause == "lease lost" && r.ended-r.began < 11*time.Hour {

@@ -29,6 +29,11 @@ func TestKnown(t *testing.T) {
 			Processes: []process{{}},
 			Messages:  []message{{Steps: []step{{Result: permanent}}}, {Steps: []step{{Result: fail}}}},
 		},
+		"a message that a stop has given back twice": {
+			Versions:  []settings{{Retry: "constant(1s) attempts=1", Batch: true}},
+			Processes: []process{{Until: 28 * time.Millisecond}, {From: 40 * time.Second}},
+			Messages:  []message{{}},
+		},
 		"a handler that outlasts its message": {
 			Queue:     queueSettings{Retention: 166 * time.Second},
 			Processes: []process{{}},

@@ -262,6 +262,8 @@ func innocentsLive(f *facts) (how []string) {
 				continue // "If a process dies twice in a row this way": bad luck
 			case story.err == nil && slices.Contains([]string{retry.ReasonAge.String(), retry.ReasonAttempts.String()}, story.story.Reason) && f.estimated():
 				continue // its receives were taken for attempts
+			case story.err != nil && letter.Source == "" && m.Attributes >= 10 && !f.calm:
+				continue // no copy of it is possible, nor a story: a stop at its last receive gives it up
 			case story.err == nil && story.story.Reason == retry.ReasonRetention.String() && f.s.Queue.FIFO:
 				continue // it had to wait behind another, until the end of the retention
 			case story.err == nil && story.story.Reason == retry.ReasonReceives.String() && !f.calm && (f.s.Queue.FIFO || f.anyVia(reprise.ViaVisibility)):

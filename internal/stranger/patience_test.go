@@ -84,7 +84,8 @@ func endsIn(s *scenario, v settings) time.Duration {
 	for n := range s.Messages {
 		m := &s.Messages[n]
 		steps := len(m.Steps)
-		if steps > 0 && m.Steps[steps-1].Result != succeed && m.Steps[steps-1].Result != permanent {
+		fails := steps > 0 && m.Steps[steps-1].Result != succeed && m.Steps[steps-1].Result != permanent
+		if fails || steps > 0 && v.HandlerTimeout > 0 { // its runs may all take too long
 			steps += most // releases are no attempts
 			if most < 0 {
 				steps = max(steps, 2000)

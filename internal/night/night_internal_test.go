@@ -101,6 +101,16 @@ func TestCounts(t *testing.T) {
 	}
 }
 
+// TestEndedLate: a target that only ended too late has found nothing; one that names an input has.
+func TestEndedLate(t *testing.T) {
+	late := "--- FAIL: FuzzParse (1.10s)\n    context deadline exceeded\nFAIL\n"
+	for text, want := range map[string]bool{late: true, late + "    Failing input written to testdata/fuzz/FuzzParse/1\n": false, "panic: index out of range": false} {
+		if got := endedLate(text); got != want {
+			t.Errorf("it ended late: %v, want %v:\n%s", got, want, text)
+		}
+	}
+}
+
 // TestSearchOfSeeds: a search runs rounds of seeds that follow each other from the first of the night, until its time
 // is over or so many have broken, and counts and names what breaks.
 func TestSearchOfSeeds(t *testing.T) {

@@ -175,11 +175,17 @@ func (packages fuzzing) run(ctx context.Context, w *worker, until time.Time) (o 
 		text, err := w.output(ctx, t.name, t.pkg, nil, t.binary, "-test.run=^$", "-test.fuzz=^"+t.name+"$", "-test.fuzztime="+lasting.String(),
 			"-test.fuzzminimizetime=10x", "-test.fuzzcachedir="+filepath.Join(strings.TrimSpace(cache), "fuzz", "night", t.pkg), "-test.paniconexit0")
 		o.done += inputs(text)
-		if err != nil && ctx.Err() == nil {
+		if err != nil && ctx.Err() == nil && !endedLate(text) {
 			o.failed("%s in %s: keep its input in testdata/fuzz/%s: %v", t.name, t.pkg, t.name, err)
 		}
 	}
 	return o
+}
+
+// endedLate reports whether a target failed only since its workers did not end with its time, on a busy machine: it has
+// found no input then.
+func endedLate(text string) bool {
+	return strings.Contains(text, "context deadline exceeded") && !strings.Contains(text, "Failing input written to")
 }
 
 // inputs returns how many inputs a target says that it tried.

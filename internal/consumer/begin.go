@@ -46,7 +46,7 @@ func (c *Machine) begin(d *Delivery, now time.Time) {
 		return
 	}
 	if c.draining && (c.gateShut(d, now) || !c.timeAllows(now)) {
-		c.memory.Note(d.ID, now).Unrun(d.Attempt, d.receives) // this receive was no attempt
+		c.unrun(d, now)
 		c.skip(d, releasedAtStop(nil), now)
 		return
 	}

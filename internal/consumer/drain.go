@@ -99,7 +99,7 @@ func (c *Machine) releaseUnstarted(now time.Time) {
 		case d.state == stateScheduled:
 			c.skip(d, d.verdict, now) // not before its time
 		case !inTime || d.state == stateShelved:
-			c.memory.Note(d.ID, now).Unrun(d.Attempt, d.receives) // a poll of this stop may bring it again
+			c.unrun(d, now) // a poll of this stop may bring it again
 			c.giveBackWaiting(d, releasedAtStop(nil), now)
 		}
 	}

@@ -22,11 +22,13 @@ func (c *Machine) inGroup(a groups.Answer[*Delivery], now time.Time) {
 		case d.state == stateScheduled:
 			c.skip(d, d.verdict, now) // not before its time
 		case d.state.waits():
+			c.unrun(d, now)
 			c.skip(d, back, now)
 		}
 	}
 	for _, m := range a.Return {
 		if d := m.Cargo; d.state.waits() {
+			c.unrun(d, now)
 			c.skip(d, back, now)
 		}
 	}

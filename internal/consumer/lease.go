@@ -105,7 +105,7 @@ func (d *Delivery) heldTooLong(now time.Time) bool {
 
 // giveBackHeld gives back d, which has waited for too long.
 func (c *Machine) giveBackHeld(d *Delivery, now time.Time) {
-	c.memory.Note(d.ID, now).Unrun(d.Attempt, d.receives)
+	c.unrun(d, now)
 	due := now.Add(minAway + spread(minAway, d.ID))
 	c.giveBackWaiting(d, Verdict{Outcome: OutcomeRelease, Reason: retry.ReasonUnavailable, Due: due}, now)
 }

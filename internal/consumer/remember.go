@@ -53,6 +53,15 @@ func (c *Machine) remember(d *Delivery, now time.Time) {
 	}
 }
 
+// unrun notes that d, which is given back, was not run: its receive was no attempt.
+func (c *Machine) unrun(d *Delivery, now time.Time) {
+	known := c.memory.Note(d.ID, now)
+	if known.Receives == 0 && d.History != nil {
+		known.Due = d.History.Due // which nobody looks at any more once the message is known here
+	}
+	known.Unrun(d.Attempt, d.receives)
+}
+
 // rememberLost notes a message that was lost, so that its next receive can be explained: no
 // process has crashed and, if the message waited here, it was not run.
 func (c *Machine) rememberLost(d *Delivery, now time.Time) {

@@ -86,19 +86,23 @@ func TestUncountedReceives(t *testing.T) {
 		wait     time.Duration
 		receives int
 		runs     int // of the handler here
+		stop     bool
 		want     cause
 	}{
-		"hidden for the first time": {0, time.Hour, 1, 2, byVisibility},
-		"and again":                 {time.Hour, time.Hour, 2, 2, becauseReleased},
-		"but not for the last time": {time.Hour, 12 * time.Hour, 2, 2, byVisibility},
-		"held until it is due":      {0, 2 * time.Second, 1, 2, becauseReleased},
-		"a little too early":        {0, 2*time.Second + 1, 1, 2, byVisibility},
-		"it was run, and must wait": {time.Hour, time.Hour, 2, 3, byVisibility},
-		"it is due":                 {time.Hour, 0, 2, 2, byVisibility},
+		"hidden for the first time":  {0, time.Hour, 1, 2, false, byVisibility},
+		"after eleven hours":         {11*time.Hour + 1, time.Hour, 2, 2, false, becauseReleased},
+		"back too early, by a fault": {11 * time.Hour, time.Hour, 2, 2, false, byVisibility},
+		"early, at a stop":           {time.Hour, time.Hour, 2, 2, true, becauseReleased},
+		"but not for the last time":  {12 * time.Hour, 12 * time.Hour, 2, 2, false, byVisibility},
+		"held until it is due":       {0, 2 * time.Second, 1, 2, true, becauseReleased},
+		"a little too early":         {0, 2*time.Second + 1, 1, 2, true, byVisibility},
+		"it was run, and must wait":  {12 * time.Hour, time.Hour, 2, 3, false, byVisibility},
+		"it is due":                  {12 * time.Hour, 0, 2, 2, false, byVisibility},
 	} {
 		c := at(New(Settings{Queue: standard, CopyTo: standard, Settings: leased}), 0)
 		c.Learned(Facts{Plan: plan.Queue{Retention: 96 * time.Hour}})
 		d := &Delivery{ID: "a", Sent: c.now.Add(-tt.arrived), Receives: tt.receives, Attempt: 3}
+		c.draining = tt.stop
 		received(c, d)
 		due := c.now.Add(tt.wait)
 		d.History = &Past{History: history.History{Attempt: 2}, Enqueued: d.Sent, Arrived: c.now.Add(-tt.arrived), Due: due}

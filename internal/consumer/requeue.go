@@ -108,7 +108,7 @@ func (c *Machine) via(d *Delivery, v Verdict, now time.Time) cause {
 			return byVisibility // a copy could not wait for so long either: hide this one first, for as long as SQS permits
 		}
 		return becauseRetention
-	case parked && !short && d.uncounted(c.ahead, now) && c.memory.Recall(d.ID, now).Runs <= d.made():
+	case parked && !short && d.uncounted(c.ahead, now) && (c.draining || d.hiddenWhole(c.ahead, now)) && c.memory.Recall(d.ID, now).Runs <= d.made():
 		return becauseReleased // a longer wait is hidden first: the last hide of it matters
 	case short && v.Due.Sub(visible) > retry.AllowedShortfall(v.Due.Sub(now)) && !d.knowsDue(v.Due):
 		return becauseTooLong

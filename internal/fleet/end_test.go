@@ -21,8 +21,11 @@ func (f *fleet) checkUnsettled(n *node, report reprise.Report) {
 	}
 	for _, id := range report.Unsettled {
 		ended, ran := n.ended[id]
-		if h := n.newest[id]; !ran && h != nil && len(h.asked) > 0 {
-			ended = h.asked[0] // it was kept as long as there was time to run it, and then given back
+		if h := n.newest[id]; !ran && h != nil {
+			ended = h.arrived
+			if len(h.asked) > 0 {
+				ended = h.asked[0] // it was kept as long as there was time to run it, and then given back
+			}
 		}
 		if since := time.Since(ended); since > 8*n.most+100*time.Millisecond { // a heartbeat, hiding, a copy, a delete
 			f.broken(world.NothingUnsettled, nil, "%s was finished on node %d %v before the end", id, n.number, since)

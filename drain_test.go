@@ -3,6 +3,7 @@ package reprise_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -332,10 +333,13 @@ func TestStopNoticesALoss(t *testing.T) {
 func TestStopUsesUpNoAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
-		ran := make(map[string]int)
+		var mu sync.Mutex
+		ran, attempt := make(map[string]int), 0
 		cfg := reprise.Config{Concurrency: 1, Retry: retry.Policy{MaxAttempts: 1}}
 		slow := reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) error {
+			mu.Lock()
 			ran[m.Body]++
+			mu.Unlock()
 			time.Sleep(5 * time.Second)
 			return nil
 		})
@@ -345,13 +349,16 @@ func TestStopUsesUpNoAttempt(t *testing.T) {
 		q.Send("waits")
 		time.Sleep(10 * time.Millisecond)
 		first.Stop()
-		var attempt int
 		q.Consume(reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) error {
+			mu.Lock()
+			defer mu.Unlock()
 			ran[m.Body]++
 			attempt = m.Attempt
 			return nil
 		}), cfg)
 		time.Sleep(time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
 		if ran["waits"] != 1 || attempt != 1 {
 			t.Errorf("the message that the stop gave back ran %d times, as attempt %d; want one run, attempt 1; left in the queue: %+v", ran["waits"], attempt, q.Messages())
 		}

@@ -45,14 +45,14 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// runMoreAtOnce has four times as many tests run at once as there are processors, unless -parallel
+// runMoreAtOnce has twice as many tests run at once as there are processors, unless -parallel
 // says how many: these tests wait for processes, disks, leases and backoffs most of their time.
 func runMoreAtOnce() {
 	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
 	if !given {
-		_ = flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0)))
+		_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
 	}
 }
 

@@ -63,7 +63,7 @@ func (w *world) run() {
 	go func() { defer close(produced); w.produce() }()
 	w.busy.Go(w.follow)
 	limit := patience(w.s)
-	for step := time.Second; w.now() < limit && w.refused == nil; step = min(max(time.Second, w.now()/40), 10*time.Minute) {
+	for step := time.Second; w.now() < limit && !w.isRefused(); step = min(max(time.Second, w.now()/40), 10*time.Minute) {
 		timer := time.NewTimer(min(step, limit-w.now()))
 		select {
 		case <-timer.C:
@@ -261,6 +261,13 @@ func (w *world) refuse(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.refused = err
+}
+
+// isRefused reports whether a process or sender could not be made.
+func (w *world) isRefused() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.refused != nil
 }
 
 // waiting returns the messages of the queue and the lane.

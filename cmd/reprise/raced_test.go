@@ -28,7 +28,7 @@ var raced = []string{
 	// Operators, and jobs of the server beside its clients.
 	"TestControl", "TestControlOfKeys", "TestControlOfAServer", "TestOperatorsBesideConsumers", "TestDeadOfALiveQueue",
 	"TestJobs", "TestJobOutlivesItsClient", "TestRedrive", "TestRedriveStops", "TestRedriveByServer", "TestMove", "TestRedriveTask",
-	// What shows a process while it works.
+	// Tests of the pages and commands that show a process at work.
 	"TestLiveEvents", "TestTail", "TestTop", "TestDashboardOverview", "TestDashboardSurvivesARestart", "TestDashboardLocal",
 	// Signals.
 	"TestUpDrains", "TestUpSecondSignal", "TestAttackSecondSignal", "TestAttackStop", "TestAttackStopAtOnce", "TestDemoInterrupted", "TestBenchStopped",

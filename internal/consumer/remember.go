@@ -55,11 +55,7 @@ func (c *Machine) remember(d *Delivery, now time.Time) {
 
 // unrun notes that d, which is given back, was not run: its receive was no attempt.
 func (c *Machine) unrun(d *Delivery, now time.Time) {
-	known := c.memory.Note(d.ID, now)
-	if known.Receives == 0 && d.History != nil {
-		known.Due = d.History.Due // which nobody looks at any more once the message is known here
-	}
-	known.Unrun(d.Attempt, d.receives)
+	c.memory.Note(d.ID, now).Unrun(d.Attempt, d.receives)
 }
 
 // rememberLost notes a message that was lost, so that its next receive can be explained: no

@@ -124,18 +124,6 @@ func (d *Delivery) hops(ahead time.Duration) int {
 	return 0
 }
 
-// uncounted reports whether d is a copy that is not due yet, and of whose receives, none of which
-// was an attempt, one or more would count as some: hops allows for one that is hidden again.
-func (d *Delivery) uncounted(ahead time.Duration, now time.Time) bool {
-	return d.History != nil && d.History.Due.After(now) && d.receives > d.hops(ahead)
-}
-
-// hiddenWhole reports whether the first hide of d, a copy, has lasted as long as SQS permits, so that
-// it has not come back because of a fault.
-func (d *Delivery) hiddenWhole(ahead time.Duration, now time.Time) bool {
-	return now.Sub(local(d.History.Arrived, ahead)) > retry.MaxVisibility-time.Hour
-}
-
 // countsFrom returns the time, on our clock, from which d's own receives can have been
 // attempts: its first receive or, for a copy that was parked, its due time.
 func (d *Delivery) countsFrom(ahead time.Duration) time.Time {

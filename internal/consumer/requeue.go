@@ -108,12 +108,24 @@ func (c *Machine) via(d *Delivery, v Verdict, now time.Time) cause {
 			return byVisibility // a copy could not wait for so long either: hide this one first, for as long as SQS permits
 		}
 		return becauseRetention
-	case parked && !short && d.uncounted(c.ahead, now) && (c.draining || d.hiddenWhole(c.ahead, now)) && c.memory.Recall(d.ID, now).Runs <= d.made():
+	case parked && !short && c.unrunWouldCount(d, now):
 		return becauseReleased // a longer wait is hidden first: the last hide of it matters
 	case short && v.Due.Sub(visible) > retry.AllowedShortfall(v.Due.Sub(now)) && !d.knowsDue(v.Due):
 		return becauseTooLong
 	}
 	return byVisibility
+}
+
+// unrunWouldCount reports whether d is a copy that is not due yet, and of whose receives, none of
+// which was an attempt, one or more would count as some: hops allows for one. A copy that comes back
+// before SQS's longest hide has passed does so by a fault of SQS, and would be copied again and again; but
+// not at a stop.
+func (c *Machine) unrunWouldCount(d *Delivery, now time.Time) bool {
+	h := d.History
+	if h == nil || !h.Due.After(now) || d.receives <= d.hops(c.ahead) || c.memory.Recall(d.ID, now).Runs > d.made() {
+		return false
+	}
+	return c.draining || now.Sub(c.local(h.Arrived)) > retry.MaxVisibility-time.Hour
 }
 
 // copiedBy returns until when d may be hidden if a copy will replace it: a consumer must then

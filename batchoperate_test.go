@@ -268,10 +268,10 @@ func TestSuspectHasABatchOfItsOwn(t *testing.T) {
 		q.Send("suspect")
 		url := q.URL()
 		for range 4 {
-			if _, err := q.Direct().ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &url, VisibilityTimeout: 1}); err != nil {
+			if _, err := q.Direct().ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &url, VisibilityTimeout: 60}); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(2 * time.Second)
+			time.Sleep(61 * time.Second)
 		}
 		q.Send(numbered(9)...)
 		var l batchLog

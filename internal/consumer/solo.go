@@ -53,6 +53,9 @@ const (
 	// first time, and at most. The wait is up to twice as long.
 	queueAlone       = time.Minute
 	queueAloneAtMost = time.Hour
+	// leaseOfOthers is the lease that another process is taken to have at least, unless ours is
+	// shorter: the default.
+	leaseOfOthers = time.Minute
 )
 
 var (
@@ -77,8 +80,9 @@ func (d *Delivery) marked() bool { return d.History != nil && d.History.Alone > 
 
 // deaths returns how many of d's receives before this one may each have killed a process:
 // those that were neither this process's own, nor part of a long wait, nor among the given
-// number of attempts. It returns 0 if there are so few of them that the replies to these
-// receives may just have been lost.
+// number of attempts. After each death d stayed hidden until its lease ended, so that there were
+// no more than leases fit into the time. It returns 0 if there are so few of them that the replies to
+// these receives may just have been lost.
 func (c *Machine) deaths(d *Delivery, attempts int, now time.Time) int {
 	arrived := d.FirstReceived
 	if d.History != nil {
@@ -88,7 +92,8 @@ func (c *Machine) deaths(d *Delivery, attempts int, now time.Time) int {
 	inLongWaits := d.hops(c.ahead) + int(now.Sub(c.local(arrived))/(retry.MaxVisibility-time.Hour))
 	known := c.memory.Recall(d.ID, now)
 	ours := max(known.Receives, known.Seen)
-	unexplained := d.receives - 1 - max(attempts+inLongWaits, ours)
+	leases := int(now.Sub(c.local(arrived)) / min(c.Lease, leaseOfOthers))
+	unexplained := min(d.receives-1-max(attempts+inLongWaits, ours), leases)
 	if c.losses.explain(unexplained, d.receives-1-ours) {
 		return 0
 	}

@@ -24,8 +24,9 @@ const (
 	// mostLost: a share above it says that nothing works. Receives must be a sign of deaths again
 	// some time.
 	mostLost = 0.4
-	// coincidence is the probability below which receives without an outcome are no coincidence.
-	coincidence = 1e-4
+	// coincidence is the probability below which receives without an outcome are no coincidence:
+	// of the millions of messages of a day, few innocent ones may be taken for ones that kill.
+	coincidence = 1e-6
 )
 
 func (r *rate) count(happened bool) {

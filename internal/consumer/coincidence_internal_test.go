@@ -13,16 +13,17 @@ func TestLosses(t *testing.T) {
 		all, least      int // the fewest of all receives that are no coincidence
 	}{
 		{"nothing is lost", 0, 0, 10, 0},
-		{"a thousandth", .001, 0, 3, 2},
-		{"a hundredth, in a row", .0099, 0, 0, 2},
-		{"a little more than a hundredth", .0101, 0, 0, 3},
-		{"a twentieth", .05, 0, 0, 4},
-		{"a twentieth in two ways", .025, .025, 0, 4},
-		{"a sixth", .17, 0, 0, 6},
-		{"a sixth, of twelve", .17, 0, 12, 9},
-		{"a twentieth, of twenty", .05, 0, 20, 7},
-		{"two fifths", .4, 0, 0, 11},
-		{"everything", 1, 1, 0, 11},
+		{"a thousandth", .001, 0, 3, 3},
+		{"less than a thousandth, in a row", .0009, 0, 0, 2},
+		{"a hundredth, in a row", .0099, 0, 0, 3},
+		{"a little more than a hundredth", .0101, 0, 0, 4},
+		{"a twentieth", .05, 0, 0, 5},
+		{"a twentieth in two ways", .025, .025, 0, 5},
+		{"a sixth", .17, 0, 0, 8},
+		{"a sixth, of twelve", .17, 0, 12, 11},
+		{"a twentieth, of twenty", .05, 0, 20, 9},
+		{"two fifths", .4, 0, 0, 16},
+		{"everything", 1, 1, 0, 16},
 	} {
 		l := losses{replies: rate{share: test.replies}, leases: rate{share: test.leases}}
 		for n := range 20 {

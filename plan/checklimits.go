@@ -62,7 +62,7 @@ func (e *examination) checkFIFOReceives() {
 		remedy)
 }
 
-// checkRetention compares the queue's retention with the schedule.
+// checkRetention compares the queue's retention with the schedule, and with leases.
 func (e *examination) checkRetention() {
 	if e.q.Retention <= 0 {
 		e.add(Warning, CodeRetentionUnknown,
@@ -87,6 +87,11 @@ func (e *examination) checkRetention() {
 		e.add(Warning, CodeRetention,
 			fmt.Sprintf("the policy retries for up to %s, but the queue deletes a message %s after it was sent.", short(e.lastAttempt), short(retention)),
 			remedy)
+	}
+	if e.q.Retention > 0 && e.s.Lease >= e.q.Retention {
+		e.add(Warning, CodeLeaseRetention,
+			fmt.Sprintf("a lease lasts %s, and the queue deletes a message %s after it was sent: the messages of a process that died are lost.", short(e.s.Lease), short(e.q.Retention)),
+			"lower the lease: it is renewed while a handler runs; or raise MessageRetentionPeriod (up to 14 days).")
 	}
 }
 

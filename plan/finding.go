@@ -67,6 +67,7 @@ const (
 	CodeVisibility     = "visibility-below-handler-timeout"
 	CodeHandlerTimeout = "handler-timeout-beyond-12-hours"
 	CodeLease          = "lease-outlasts-handler"
+	CodeLeaseRetention = "lease-outlasts-retention"
 
 	// FIFO queues.
 	CodeFIFORequeue          = "requeue-on-fifo"

@@ -361,6 +361,19 @@ func TestCheck(t *testing.T) {
 			settings: plan.Settings{HandlerTimeout: 10 * time.Second, Lease: 30 * time.Minute},
 			code:     plan.CodeLease, severity: plan.Info, says: "30m",
 		},
+		{
+			name:     "a lease as long as the retention",
+			queue:    with(sound, func(q *plan.Queue) { q.Retention = 2 * time.Hour }),
+			policy:   retry.Policy{MaxAge: time.Hour},
+			settings: plan.Settings{Lease: 2 * time.Hour},
+			code:     plan.CodeLeaseRetention, severity: plan.Warning, says: "the messages of a process that died are lost",
+		},
+		{
+			name:     "a lease just below the retention",
+			queue:    with(sound, func(q *plan.Queue) { q.Retention = 2 * time.Hour }),
+			policy:   retry.Policy{MaxAge: time.Hour},
+			settings: plan.Settings{Lease: 2*time.Hour - time.Second},
+		},
 		{name: "a handler as long as the visibility timeout", queue: sound, settings: plan.Settings{HandlerTimeout: 30 * time.Second}},
 		{
 			name:  "a handler as long as the longest lease",

@@ -154,7 +154,7 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// TestResultPermits: a release needs a night on its commit, in which nothing broke, of this week.
+// TestResultPermits: a release needs a night on its commit, in which nothing broke, of this week and long enough.
 func TestResultPermits(t *testing.T) {
 	began := time.Date(2026, 11, 27, 1, 0, 0, 0, time.UTC)
 	good := Result{Commit: "c1", Began: began, Asked: "6h0m0s", Rows: []Row{{Name: "fleets", Done: 9, Unit: "seeds"}, {Name: "lint"}}}
@@ -172,6 +172,9 @@ func TestResultPermits(t *testing.T) {
 		{"the commit of its release", func(*Result) {}, "c2", "c1", time.Hour, ""},
 		{"the commit of another release", func(*Result) {}, "c3", "c2", time.Hour, "run make night"},
 		{"changed", func(r *Result) { r.Changed = true }, "c1", "", time.Hour, "differ from the commit"},
+		{"as short as may be", func(r *Result) { r.Asked = "2h0m0s" }, "c1", "", time.Hour, ""},
+		{"shorter", func(r *Result) { r.Asked = "1h59m59s" }, "c1", "", time.Hour, "at least 2h0m0s are required: run make night"},
+		{"of no known length", func(r *Result) { r.Asked = "" }, "c1", "", time.Hour, "at least 2h0m0s are required: run make night"},
 		{"broke", func(r *Result) { r.Rows[0].Broke = []string{"go test x"} }, "c1", "", time.Hour, "mended first, and then run make night:\nfleets: go test x"},
 		{"a note", func(r *Result) { r.Rows[1].Note = "no network" }, "c1", "", time.Hour, ""},
 		{"empty", func(r *Result) { *r = Result{} }, "", "", 0, "it has no searches: run make night"},

@@ -17,6 +17,10 @@ import (
 // oldest is the greatest age of a night that permits a release. Searches, tools and known vulnerabilities change.
 const oldest = 7 * 24 * time.Hour
 
+// shortest is how long the searches of a night must have been asked to take, to permit a release. In less time most have
+// done their first round alone.
+const shortest = 2 * time.Hour
+
 // Result is what a night found, as its file has it.
 type Result struct {
 	Commit  string    // that was checked out
@@ -105,6 +109,7 @@ func read(file string) (*Result, error) {
 // permits returns why the result does not permit a release of a commit, and which command to run. The commit
 // may also be what make release has committed on top of source; that is empty for any other commit.
 func (r *Result) permits(commit, source string, now time.Time) error {
+	asked, err := time.ParseDuration(r.Asked)
 	switch age := now.Sub(r.Began); {
 	case r.Commit == "" || len(r.Rows) == 0:
 		return fmt.Errorf("it has no searches: %s", remedy)
@@ -112,6 +117,8 @@ func (r *Result) permits(commit, source string, now time.Time) error {
 		return fmt.Errorf("the night was on %s, and this is %s: %s", r.Commit, commit, remedy)
 	case r.Changed:
 		return fmt.Errorf("the night was on files that differ from the commit: commit or remove them, and %s", remedy)
+	case err != nil || asked < shortest:
+		return fmt.Errorf("the night was to take %q, and at least %s are required: %s", r.Asked, shortest, remedy)
 	case age > oldest:
 		return fmt.Errorf("the night began on %s, more than %d days ago: %s", r.Began.Format(time.DateOnly), oldest/(24*time.Hour), remedy)
 	}

@@ -90,7 +90,7 @@ type Config struct {
 	StopBudget time.Duration
 
 	// DeadLetterURL is the URL of the queue for messages that are given up. Default: the
-	// target of the queue's own RedrivePolicy.
+	// target of the queue's own RedrivePolicy; of a retry lane without one, that of its queue's.
 	DeadLetterURL string
 
 	// Name is the consumer's name in the stories of its dead letters. Default: the host's

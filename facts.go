@@ -54,6 +54,9 @@ func (c *Consumer) learn(ctx context.Context) {
 	facts.Plan.FIFO = c.queue.fifo // SQS binds the type to the name
 	facts.ARN = facts.Plan.ARN
 	facts.Largest, _ = strconv.Atoi(attributes["MaximumMessageSize"]) // zero: not known
+	if deadLetter.url == "" && facts.Plan.DeadLetterARN == "" && c.retryLaneOf != nil {
+		facts.Plan.DeadLetterARN, facts.Partial = c.deadLettersOfItsQueue(ctx)
+	}
 	if deadLetter.url == "" && facts.Plan.DeadLetterARN != "" {
 		deadLetter, err = c.queue.sibling(facts.Plan.DeadLetterARN)
 		if err != nil {
@@ -102,6 +105,20 @@ func (c *Consumer) learn(ctx context.Context) {
 	}
 }
 
+// deadLettersOfItsQueue returns the target of the RedrivePolicy of the queue whose retry lane c's is, unless that
+// is the lane itself. partial reports that it could not be read for a reason that may pass: then it is the last known.
+func (c *Consumer) deadLettersOfItsQueue(ctx context.Context) (arn string, partial bool) {
+	attributes, err := c.attributes(ctx, c.retryLaneOf.queue.url, types.QueueAttributeNameRedrivePolicy)
+	if err != nil {
+		return c.lastRead.plan.DeadLetterARN, !lasting(err)
+	}
+	queue, _ := plan.ReadQueue(attributes) // the consumer of that queue complains of what cannot be read
+	if target, err := c.queue.sibling(queue.DeadLetterARN); err != nil || target == c.queue {
+		return "", false
+	}
+	return queue.DeadLetterARN, false
+}
+
 // readDeadLetter reads the attributes of the dead-letter queue. They serve findings only: the
 // consumer may have the permission to send there, and not to read the attributes. If they cannot be
 // read for a reason that may pass, those that were read before stay.
@@ -111,7 +128,7 @@ func (c *Consumer) readDeadLetter(ctx context.Context, facts *consumer.Facts, de
 	}
 	attributes, err := c.attributes(ctx, deadLetter.url, types.QueueAttributeNameAll)
 	if err != nil {
-		facts.Partial = !lasting(err)
+		facts.Partial = facts.Partial || !lasting(err)
 		if last := &c.lastRead; facts.Partial && last.dead == deadLetter {
 			facts.Plan.DeadLetterRetention, facts.Plan.DeadLetterKMSKey = last.plan.DeadLetterRetention, last.plan.DeadLetterKMSKey
 		}

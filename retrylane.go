@@ -10,7 +10,8 @@ import "fmt"
 // places of their pool or, without one, those of Config.Concurrency. Each has its own Rate
 // and breaker.
 //
-// Dead letters of the lane name the consumer's queue as their source. Copies need
+// Dead letters of the lane name the consumer's queue as their source, and go to Config.DeadLetterURL, else to the
+// target of the lane's RedrivePolicy, else to that of the queue's. Copies need
 // sqs:SendMessage on the lane; if it accepts none, messages are hidden in their own queue.
 // Only standard queues can have a lane.
 type RetryLane struct {

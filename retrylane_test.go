@@ -19,6 +19,7 @@ import (
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/reprisetest"
 	"github.com/reprise-sqs/reprise/retry"
+	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
 // TestRetriesDoNotWaitBehindABacklog: with half an hour of new messages waiting, a failed message
@@ -116,6 +117,37 @@ func TestRetryLaneGivesUpInItsQueuesName(t *testing.T) {
 			t.Errorf("counts %+v, want one retry, by a copy", n)
 		}
 	})
+}
+
+// TestRetryLaneHasItsQueuesDeadLetters: a lane without a RedrivePolicy sends dead letters to where its queue's points,
+// one with a policy of its own to where that points; also if attributes cannot be read at first.
+func TestRetryLaneHasItsQueuesDeadLetters(t *testing.T) {
+	for _, own := range []bool{false, true} {
+		t.Run(fmt.Sprint("its own: ", own), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				main := reprisetest.NewQueue(t, nil)
+				dead, lane := main.NewDeadLetterQueue(1000), main.NewQueue(nil)
+				want, other := dead, (*reprisetest.Queue)(nil)
+				if own {
+					want, other = lane.NewDeadLetterQueue(1000), dead
+				}
+				cfg := reprise.Config{
+					RetryLane: reprise.RetryLane{URL: lane.URL()}, Outage: reprise.Outage{Off: true},
+					Retry: retry.Policy{Backoff: retry.Exponential{Base: time.Minute}, MaxAttempts: 3},
+				}
+				main.Fault(sqsserver.Fault{Kind: sqsserver.FaultServerError, Action: "GetQueueAttributes", Skip: 2, Limit: 20})
+				main.Consume(reprise.HandlerFunc(func(context.Context, *reprise.Message) error { return errUnavailable }), cfg)
+				main.Send("order")
+				time.Sleep(24 * time.Hour)
+				if n := len(lane.Messages()) + len(main.Messages()); n != 0 || len(want.Messages()) != 1 {
+					t.Errorf("%d left and %d dead letters, want 0 and 1", n, len(want.Messages()))
+				}
+				if other != nil && len(other.Messages()) != 0 {
+					t.Error("the queue's dead-letter queue has a letter of the lane")
+				}
+			})
+		})
+	}
 }
 
 // TestRetryLaneThatTakesNothing: retries are hidden in their own queue, and this is reported.

@@ -117,15 +117,26 @@ promises: ## run SEEDS scenarios (1000) from the whole range of the public API, 
 	GOGC=800 $(GO) test -timeout 0 -run '^TestStranger$$' ./internal/stranger -stranger.seeds=$(SEEDS)
 
 # The packages whose tests make fewer runs with the race detector: see internal/race. Those of ALONE never have it.
-full: ## run in full, without the race detector, what does less with it, 1,000 simulations of random scenarios among it; SEEDS and MACHINES as in fleet
+# Each target is a run of its own, so that make -j2 uses the second processor while tests wait.
+FULL = full-root full-program full-journal full-fleet full-stranger full-machines full-world full-simulate
+.PHONY: $(FULL)
+full: $(FULL) ## run in full, without the race detector, what does less with it, 1,000 simulations of random scenarios among it; SEEDS and MACHINES as in fleet
+full-root:
 	$(GO) test -timeout 0 .
-	GOGC=800 $(GO) test -timeout 0 ./internal/fleet -fleet.seeds=$(SEEDS)
-	GOGC=800 $(GO) test -timeout 0 ./internal/stranger -stranger.seeds=$(SEEDS)
-	GOGC=800 $(GO) test -timeout 0 ./internal/machines -machines.seeds=$(MACHINES)
-	$(GO) test -timeout 0 ./internal/world -world.seeds=$(MACHINES)
-	$(GO) test -timeout 0 ./simulate ./internal/simulation -agree.seeds=1000
-	$(GO) test -timeout 0 ./cmd/reprise/internal/journal ./cmd/reprise/internal/operate ./cmd/reprise/internal/redrive
+full-program:
 	$(GO) test -timeout 0 -run '^TestOperatorsBesideConsumers$$' ./cmd/reprise
+full-journal:
+	$(GO) test -timeout 0 ./cmd/reprise/internal/journal ./cmd/reprise/internal/operate ./cmd/reprise/internal/redrive
+full-fleet:
+	GOGC=800 $(GO) test -timeout 0 ./internal/fleet -fleet.seeds=$(SEEDS)
+full-stranger:
+	GOGC=800 $(GO) test -timeout 0 ./internal/stranger -stranger.seeds=$(SEEDS)
+full-machines:
+	GOGC=800 $(GO) test -timeout 0 ./internal/machines -machines.seeds=$(MACHINES)
+full-world:
+	$(GO) test -timeout 0 ./internal/world -world.seeds=$(MACHINES)
+full-simulate:
+	$(GO) test -timeout 0 ./simulate ./internal/simulation -agree.seeds=1000
 
 mutants: ## make each of MUTANTS's mistakes (all), in one build, and show which test or invariant fails
 	$(GO) test -timeout 0 -run '^TestMutants$$' -count=1 -mutants=$(MUTANTS)

@@ -33,7 +33,7 @@ func (c *Machine) fillWithGroup(batch *[]End, d *Delivery, fits func(*Delivery) 
 // batch with it: it may if [Machine.begin] would make it ready at once.
 func (c *Machine) mayGoAlong(s *Delivery, now time.Time) bool {
 	known := c.memory.Recall(s.ID, now)
-	if !s.state.waits() || known.Done || known.Spent || known.Due.After(now) || s.marked() {
+	if !s.state.waits() || s.lease.Over(now) || known.Done || known.Spent || known.Due.After(now) || s.marked() {
 		return false
 	}
 	if g := c.gates.byKey[s.Key]; g != nil && (g.Paused || g.State() != breaker.Closed) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/reprise-sqs/reprise/internal/history"
+	"github.com/reprise-sqs/reprise/internal/lease"
 	"github.com/reprise-sqs/reprise/internal/memory"
 	"github.com/reprise-sqs/reprise/retry"
 )
@@ -17,9 +18,12 @@ func TestMayGoAlong(t *testing.T) {
 		known memory.Note
 		of    Delivery
 		key   func(*Machine) // changes the gate of its key
+		held  time.Duration  // since it was received; its lease is a minute, less the slack of a second
 		want  bool
 	}{
 		"new":               {want: true},
+		"its lease ends":    {held: 59*time.Second - 1, want: true},
+		"its lease is over": {held: 59 * time.Second},
 		"it was due":        {known: memory.Note{Due: noon}, want: true},
 		"not yet due":       {known: memory.Note{Due: later}},
 		"done":              {known: memory.Note{Done: true}},
@@ -35,6 +39,8 @@ func TestMayGoAlong(t *testing.T) {
 		c := at(New(Settings{Settings: leased, Keyed: true, Retry: retry.Policy{MaxAttempts: 3}}), 0)
 		d := tt.of
 		d.ID, d.Key = "a", "key"
+		received := c.now.Add(-tt.held)
+		d.lease = lease.Received(received, received, time.Minute, 0)
 		note := c.memory.Note("a", c.now)
 		note.Due, note.Done, note.Spent = tt.known.Due, tt.known.Done, tt.known.Spent
 		if tt.key != nil {

@@ -7,6 +7,7 @@ import "time"
 // fills in how each attempt ends, and passes the batch to [Machine.EndedBatch].
 func (c *Machine) TakeBatch() []End {
 	c.workerStarting = false // if the starting worker is another one, one too many may be started, which does no harm
+	c.loseEnded()
 	first := c.nextGranted()
 	if first == nil {
 		return nil
@@ -35,7 +36,7 @@ func (c *Machine) fill(first *Delivery) []End {
 		return len(batch) == 0 || len(batch) < c.batches.Size && bytes <= c.batches.Bytes
 	}
 	gate := first.gate
-	for d := first; d != nil && d.gate == gate && fits(d); d = c.ready.first {
+	for d := first; d != nil && d.gate == gate && fits(d); d = c.firstInTime() {
 		c.setOff(d)
 		batch = append(batch, End{Delivery: d})
 		if gate == nil && c.Queue.FIFO {

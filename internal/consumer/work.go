@@ -36,12 +36,30 @@ func (c *Machine) Ended(d *Delivery, o Opinion, trail string, took time.Duration
 
 // Take takes the next message to run, for a worker; nil if none may start.
 func (c *Machine) Take() *Delivery {
+	c.loseEnded()
 	d := c.nextGranted()
 	if d != nil {
 		c.setOff(d)
 		c.charge()
 	}
 	return d
+}
+
+// loseEnded gives up the messages that would start next although their lease has ended. Usually an alarm does that in
+// time. But if the computer slept, a handler may end before the alarm rings, and give them its place.
+func (c *Machine) loseEnded() {
+	if s := c.solo; s.next != nil && s.owner == c && s.next.lease.Over(c.now) {
+		c.lose(s.next, errLeaseEnded)
+	}
+	c.firstInTime()
+}
+
+// firstInTime returns the first message that is ready and whose lease has not ended; those before it are lost.
+func (c *Machine) firstInTime() *Delivery {
+	for c.ready.first != nil && c.ready.first.lease.Over(c.now) {
+		c.lose(c.ready.first, errLeaseEnded)
+	}
+	return c.ready.first
 }
 
 // setOff moves d, which nextGranted has returned, to its handler.

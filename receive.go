@@ -52,16 +52,16 @@ func (c *Consumer) receive(p *consumer.Poller, n int) {
 		return
 	}
 	err = errReceiveCut
-	c.clock.observe(out.ResultMetadata)
 	c.observeEndpoint(out.ResultMetadata)
 	now := time.Now()
+	late := c.clock.observe(out.ResultMetadata, requested, now)
 	batch := c.unpack(out.Messages, now)
 	var room [maxBatch]consumer.Subject
 	subjects := room[:0]
 	answered = true // as far as the machine can take it in
 	if !c.enter(func(m *consumer.Machine) {
 		m.RepliesLost(repliesLost(out.ResultMetadata))
-		subjects = handOver(m, p, n, batch, requested, now, subjects)
+		subjects = handOver(m, p, n, batch, requested, now, late, subjects)
 	}) {
 		return
 	}
@@ -142,13 +142,13 @@ func (c *Consumer) unpack(messages []types.Message, now time.Time) []delivery {
 
 // handOver gives m the messages of p's receive, in a section, and appends their subjects, as they
 // are then. There may be more than n: a server may send more than it was asked for.
-func handOver(m *consumer.Machine, p *consumer.Poller, n int, batch []delivery, requested, answered time.Time, subjects []consumer.Subject) []consumer.Subject {
+func handOver(m *consumer.Machine, p *consumer.Poller, n int, batch []delivery, requested, answered time.Time, late time.Duration, subjects []consumer.Subject) []consumer.Subject {
 	var room [maxBatch]*consumer.Delivery
 	received := room[:0]
 	for i := range batch {
 		received = append(received, &batch[i].Delivery)
 	}
-	m.Took(p, n, received, requested, answered)
+	m.Took(p, n, received, requested, answered, late)
 	for i := range batch {
 		subjects = append(subjects, batch[i].Subject())
 	}

@@ -33,17 +33,32 @@ func TestServerClock(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var s serverClock
-			s.observe(replyAt(t, time.Now().Add(-time.Minute))) // by an earlier reply
-			s.observe(replyAt(t, time.Now().Add(tt.skew)))
+			s.observe(replyAt(t, time.Now().Add(-time.Minute)), time.Now(), time.Now()) // by an earlier reply
+			s.observe(replyAt(t, time.Now().Add(tt.skew)), time.Now(), time.Now())
 			if got := s.lead(); got != tt.want {
 				t.Errorf("a server that is %v ahead is taken to be %v ahead", tt.skew, got)
 			}
-			s.observe(middleware.Metadata{})
+			s.observe(middleware.Metadata{}, time.Now(), time.Now())
 			if got := s.lead(); got != tt.want {
 				t.Errorf("after a reply without a Date the server that was %v ahead is %v ahead", tt.want, got)
 			}
 		})
 	}
+}
+
+// TestLateReply: a reply that was read late, and taken in later still, does not show that SQS's clock is behind.
+func TestLateReply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s serverClock
+		s.observe(replyAt(t, time.Now()), time.Now(), time.Now())
+		asked := time.Now()
+		time.Sleep(30 * time.Second)
+		reply := replyAt(t, asked.Add(5*time.Second))
+		time.Sleep(3 * time.Second)
+		if late := s.observe(reply, asked, time.Now()); late != 28*time.Second || s.lead() != 0 {
+			t.Errorf("it was late by %v, and SQS is ahead by %v; want 28 s and nothing", late, s.lead())
+		}
+	})
 }
 
 // replyAt returns the metadata of a reply with that Date, as the SDK computes it.

@@ -232,7 +232,7 @@ func (s *side) receive(list string, asked time.Time) {
 		asked = e.asked
 	}
 	s.section(func() {
-		s.Took(e.Poller, e.N, batch, asked, s.driver.now)
+		s.Took(e.Poller, e.N, batch, asked, s.driver.now, 0)
 		for _, d := range batch {
 			if d.Duplicate() {
 				s.say("%s is held already", *d.Handle)

@@ -50,7 +50,7 @@ func TestNoReceiveDuringAStop(t *testing.T) {
 	for i := range batch {
 		batch[i] = &Delivery{ID: strconv.Itoa(i)}
 	}
-	c.Took(receives[0].Poller, MaxBatch, batch, c.now, c.now)
+	c.Took(receives[0].Poller, MaxBatch, batch, c.now, c.now, 0)
 	if more := effects(c, Receive); len(more) > 0 || c.Receives() > 0 {
 		t.Errorf("after a full receive the stop makes the receives %+v", more)
 	}

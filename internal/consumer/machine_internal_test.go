@@ -22,7 +22,7 @@ func at(c *Machine, later time.Duration) *Machine {
 func received(c *Machine, messages ...*Delivery) {
 	p := c.addPoller(false)
 	c.reserved += len(messages)
-	c.Took(p, len(messages), messages, c.now, c.now)
+	c.Took(p, len(messages), messages, c.now, c.now, 0)
 }
 
 // effects ends the section, and returns those of its effects that are of the kind.

@@ -137,8 +137,8 @@ func (c *Machine) room() (free, worthwhile int, idle bool) {
 }
 
 // Took takes in the messages of p's receive, which was requested and answered at the given
-// times. They use the n places that were reserved for it.
-func (c *Machine) Took(p *Poller, n int, batch []*Delivery, asked, answered time.Time) {
+// times; its reply had waited for late to be read, as far as its date shows. They use the n places that were reserved for it.
+func (c *Machine) Took(p *Poller, n int, batch []*Delivery, asked, answered time.Time, late time.Duration) {
 	now := c.now
 	c.health.received(now)
 	c.losses.replies.count(false)
@@ -151,7 +151,7 @@ func (c *Machine) Took(p *Poller, n int, batch []*Delivery, asked, answered time
 	}
 	c.counts.Received += int64(len(batch))
 	c.reserved -= n
-	granted := answered.Add(-c.late(asked, answered))
+	granted := answered.Add(-max(late, c.late(asked, answered)))
 	doubtful := clocks.Elapsed(asked, answered) > c.LongPoll+c.Lease/10
 	for _, d := range batch {
 		d.receives = d.Receives

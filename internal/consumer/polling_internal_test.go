@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -22,7 +23,7 @@ func TestPollersFitThePlaces(t *testing.T) {
 		for i := range batch {
 			batch[i] = &Delivery{ID: string(rune('a' + i))}
 		}
-		c.Took(c.pollers[0], few, batch, c.now, c.now)
+		c.Took(c.pollers[0], few, batch, c.now, c.now, 0)
 		most := (40 + 20) / MaxBatch
 		if got, want := len(c.pollers), min(n+2, max(n+1, most)); got != want {
 			t.Errorf("%d pollers after a full receive of one of %d: want %d, of which all may ask for ten", got, n+1, want)
@@ -44,6 +45,7 @@ func TestLateReplies(t *testing.T) {
 	})
 	for _, test := range []struct {
 		took time.Duration // from the request until the reply is read
+		late time.Duration // for how long it had waited for that, as its date shows
 		runs bool
 	}{
 		{took: time.Second, runs: true},
@@ -51,15 +53,18 @@ func TestLateReplies(t *testing.T) {
 		{took: 42 * time.Second, runs: true}, // the SDK may have repeated the request
 		{took: 60 * time.Second, runs: true}, // with some of the lease left
 		{took: 72 * time.Second},
+		{took: 42 * time.Second, late: 29*time.Second - 1, runs: true},
+		{took: 42 * time.Second, late: 29 * time.Second}, // the slack of a lease is a second
+		{took: 72 * time.Second, late: 10 * time.Second},
 		{took: time.Hour},
 	} {
 		now := time.Now()
 		asked := now.Add(-test.took)
-		d := &Delivery{ID: test.took.String()}
+		d := &Delivery{ID: fmt.Sprint(test.took, test.late)}
 		c.Begin(now, 0)
 		p := c.addPoller(false)
 		c.reserved++
-		c.Took(p, 1, []*Delivery{d}, asked, now)
+		c.Took(p, 1, []*Delivery{d}, asked, now, test.late)
 		if ready := c.ready.first == d; ready != test.runs {
 			t.Errorf("a message that was received within %v of the request: ready %v, want %v", test.took, ready, test.runs)
 		}
@@ -70,7 +75,7 @@ func TestLateReplies(t *testing.T) {
 			c.lose(d, errLeaseEnded)
 		}
 	}
-	if got := c.counts.Lost; got != 6 {
-		t.Errorf("%d messages were lost, of which 2 came too late and 4 were let go of: want 6", got)
+	if got := c.counts.Lost; got != 9 {
+		t.Errorf("%d messages were lost, of which 4 came too late and 5 were let go of: want 9", got)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/reprise-sqs/reprise/internal/clocks"
 	"github.com/reprise-sqs/reprise/internal/consumer"
 	"github.com/reprise-sqs/reprise/internal/engine"
 	"github.com/reprise-sqs/reprise/internal/world"
@@ -116,7 +117,6 @@ const (
 	heartbeatTimeout = 5 * time.Second
 	pollSlack        = 22 * time.Second // how much longer than its long poll a receive may take
 	stopGrace        = 3 * time.Second
-	skewNoise        = 3 * time.Second // a smaller difference of two clocks is not noticed
 )
 
 // Consumer is a simulated consumer. It is made by [New].
@@ -130,7 +130,7 @@ type Consumer struct {
 	begin   func(consumer.Effect)
 	dead    *world.Queue // nil: there is none
 
-	ahead   time.Duration // how far SQS's clock is ahead of ours, as of the last receive
+	ahead   clocks.Ahead // how far SQS's clock is ahead of ours, by the replies to receives
 	timer   *world.Timer
 	ringsAt time.Time // what the timer is set to; zero: it is not set
 

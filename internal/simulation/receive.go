@@ -90,25 +90,30 @@ func (c *Consumer) took(p *consumer.Poller, n int, got []engine.Delivery, err er
 		c.leave()
 		return
 	}
-	c.readClock()
 	answered := c.now()
+	late := c.readClock(got, asked)
 	batch, ignored := c.unpack(got, answered)
 	m := c.enter()
 	for _, d := range ignored {
 		m.IgnoredHistory(d.delivery, d.err, d.unsigned)
 	}
-	m.Took(p, n, batch, asked, answered)
+	m.Took(p, n, batch, asked, answered, late)
 	c.leave()
 	c.tellSettled() // of messages whose lease had ended before they arrived
 	c.interrupt()
 }
 
-// readClock notes how far the clock of SQS is ahead. A real consumer reads it from the Date of a reply.
-func (c *Consumer) readClock() {
-	c.ahead = c.Service.Now().Sub(c.Process.Now())
-	if c.ahead.Abs() < skewNoise {
-		c.ahead = 0
+// readClock notes how far the clock of SQS is ahead, and returns for how long the reply has waited to be read. A real
+// consumer sees both in the Date of a reply; here the leases of its messages say when it was sent.
+func (c *Consumer) readClock(got []engine.Delivery, asked time.Time) (late time.Duration) {
+	sent := c.Service.Now()
+	if len(got) > 0 {
+		if granted := got[0].VisibleAt.Add(-c.Settings.Lease); granted.Before(sent) {
+			sent = granted
+		}
 	}
+	now := c.Process.Now()
+	return c.ahead.Observe(sent.Sub(now), asked, now)
 }
 
 // ignored is a message whose history does not count.
@@ -144,7 +149,7 @@ func (c *Consumer) unpack(got []engine.Delivery, now time.Time) (batch []*consum
 			d.Size, d.Attributes = c.Measure(d.sent)
 		}
 		if d.Receives > 1 && !c.Settings.Queue.FIFO {
-			d.CountPossibleAttempts(c.machine.Policy(), c.ahead, now)
+			d.CountPossibleAttempts(c.machine.Policy(), c.ahead.Lead(), now)
 		}
 		if c.Key != nil {
 			d.Key = c.Key(d.payload)
@@ -175,7 +180,7 @@ func (c *Consumer) open(d *delivery) (err, unsigned error) {
 		if err != nil || unsigned != nil {
 			return err, unsigned
 		}
-		d.Adopt(h, c.ahead)
+		d.Adopt(h, c.ahead.Lead())
 	}
 	return nil, nil
 }

@@ -9,7 +9,7 @@ import (
 
 // enter begins a section, which leave ends.
 func (c *Consumer) enter() *consumer.Machine {
-	c.machine.Begin(c.now(), c.ahead)
+	c.machine.Begin(c.now(), c.ahead.Lead())
 	return c.machine
 }
 

@@ -261,7 +261,7 @@ func (c *Consumer) opinionOf(r *delivery, result Result, cut consumer.Cut, ended
 	if result.Err == nil {
 		return consumer.Opinion{}
 	}
-	o := consumer.Opinion{Err: result.Err, Cut: cut, Decision: r.Decide(c.machine.Policy(), result.Err, ended, c.ahead)}
+	o := consumer.Opinion{Err: result.Err, Cut: cut, Decision: r.Decide(c.machine.Policy(), result.Err, ended, c.ahead.Lead())}
 	if o.Decision.Action != retry.ActionRelease && o.Decision.Reason != retry.ReasonPermanent {
 		o.Unavailable = result.Unavailable && !c.Settings.BreakerOff
 	}

@@ -178,7 +178,9 @@ func (f *fleet) jump() {
 func (f *fleet) endure() {
 	f.setOutage(true)
 	most := 10 * time.Minute
-	if f.through == directly {
+	// Where deletes are confirmed and not carried out, each retry by a copy may leave its original: messages
+	// multiply, and after an hour of failures there would be thousands of each.
+	if f.through == directly && !(f.leaky && f.cfg.Via == reprise.ViaRequeue) {
 		most = 2 * time.Hour
 	}
 	for end := time.Now().Add(time.Duration(f.random.Int64N(int64(most)))); time.Now().Before(end); {

@@ -161,7 +161,7 @@ func (f *fleet) crash(n *node) {
 }
 
 // knows reports whether n knew the queue's retention when it decided what has just been settled. Until
-// then it hides messages for a quarter of an hour at most, or sends copies. It asks before it receives:
+// then it hides messages for five minutes at most, or sends copies. It asks before it receives:
 // only if the first answer is lost can messages be settled without.
 func (n *node) knows() bool {
 	return !n.informed.IsZero() && (n.informed.Sub(n.started) < time.Second || time.Since(n.informed) > 10*time.Second)

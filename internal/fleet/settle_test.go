@@ -109,11 +109,14 @@ func (f *fleet) checkCopies(n *node, entries []types.SendMessageBatchRequestEntr
 		if most := time.Now().Add(8 * time.Hour); due.After(most) {
 			due = most
 		}
-		hidden := time.Time{} // the longest, if n holds several of the lineage
+		hidden, unread := time.Time{}, !n.knows() // the longest, if n holds several of the lineage
 		for _, m := range messages {
 			if tokenOf(m.Body) == p.token && n.newest[m.ID] != nil && m.Due.After(hidden) {
-				hidden = m.Due
+				hidden, unread = m.Due, unread || n.newest[m.ID].unread
 			}
+		}
+		if unread {
+			continue // hidden for minutes at most
 		}
 		if hidden.Before(due.Add(-time.Millisecond)) {
 			f.broken(world.HiddenFirst, p, "node %d sends a copy due %s, the original is due %s", n.number, clock(due), clock(hidden))
@@ -140,7 +143,7 @@ func (f *fleet) checkSettled(n *node, p *part, e reprise.Settled, messages []mes
 		if at >= 0 && e.Requeued {
 			f.broken(world.GoneIsGone, p, "node %d says that a copy has taken its place; it is %s, due %s", n.number, messages[at].State, clock(messages[at].Due))
 		}
-		if wait := time.Until(e.Due); wait <= 0 || wait > 11*time.Hour || f.outages || !n.knows() {
+		if wait := time.Until(e.Due); wait <= 0 || wait > 11*time.Hour || f.outages || !n.knows() || n.newest[e.Message.ID].unread {
 			return // over, for a quarter of an hour at most, as long as the retention is not known, longer than SQS hides a message at a time, or perhaps woken
 		}
 		if at >= 0 && (messages[at].Due.Before(e.Due) || messages[at].Due.After(e.Due.Add(time.Second+n.most))) {
@@ -159,7 +162,7 @@ func (f *fleet) checkConfirmed(n *node, p *part, e reprise.Settled) {
 		want = "delete"
 	}
 	wait := time.Until(e.Due)
-	hidden := want == "delete" || f.outages || wait > 11*time.Hour || !n.knows() ||
+	hidden := want == "delete" || f.outages || wait > 11*time.Hour || !n.knows() || h.unread ||
 		!h.until.Before(e.Due) && (wait <= 0 || !h.until.After(e.Due.Add(time.Second+n.most)))
 	if h.done != want || !hidden {
 		f.broken(world.SettledBySQS, p, "node %d says %v until %s; of the receipt of %s SQS has confirmed to %s it, hidden until %s", n.number, e.Outcome, clock(e.Due), clock(h.arrived), cmp.Or(h.done, "nothing, let alone to "+want), clock(h.until))

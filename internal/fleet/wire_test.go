@@ -29,24 +29,26 @@ type wire struct {
 // hold is what a receipt handle stands for. Guarded by fleet.mu.
 type hold struct {
 	p       *part
-	id      string    // of the message
-	name    string    // the same in every run of a seed, which the handle is not
-	arrived time.Time // at its node
-	nth     int       // receive of the message, by SQS's count
-	first   time.Time // receive of the message
-	until   time.Time // when its lease ends, as far as SQS has said
-	talking string    // the request about it that is under way
-	done    string    // the last that SQS has confirmed
-	failed  int       // changes of visibility that have failed since one was confirmed in time
-	doubted bool      // one of them may have ended the lease
-	late    bool      // its lease had ended when its delete was asked for
+	id      string        // of the message
+	name    string        // the same in every run of a seed, which the handle is not
+	arrived time.Time     // at its node
+	nth     int           // receive of the message, by SQS's count
+	first   time.Time     // receive of the message
+	until   time.Time     // when its lease ends, as far as SQS has said
+	length  time.Duration // for which SQS has last confirmed to hide it
+	unread  bool          // its node did not know the queue's retention when it asked to hide it: see node.knows
+	talking string        // the request about it that is under way
+	done    string        // the last that SQS has confirmed
+	failed  int           // requests that have failed since a change of visibility was confirmed in time
+	doubted bool          // one of them may have ended the lease
+	late    bool          // its lease had ended when its delete was asked for
 	asked   []time.Time
 }
 
 // inTime says that h's lease lasts by the clock of its node too, which runs ahead by
 // what the reply has travelled and by a margin: afterwards n may give it up.
 func (h *hold) inTime(n *node) bool {
-	return time.Until(h.until) > n.cfg.Lease/10+2*n.most
+	return time.Until(h.until) > min(time.Second, h.length/10)+2*n.most
 }
 
 // failures is how many changes of visibility have failed since one was confirmed in
@@ -130,6 +132,7 @@ func (w *wire) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, 
 				nth:     number(m.Attributes["ApproximateReceiveCount"]),
 				first:   time.UnixMilli(int64(number(m.Attributes["ApproximateFirstReceiveTimestamp"]))),
 				until:   t.replied.Add(time.Duration(in.VisibilityTimeout) * time.Second),
+				length:  time.Duration(in.VisibilityTimeout) * time.Second,
 			}
 			w.f.handles[*m.ReceiptHandle] = h
 			w.n.newest[h.id] = h
@@ -177,6 +180,11 @@ func (w *wire) DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatc
 	})
 	defer w.end(holds)
 	return carry(w, ctx, "delete", holds[0].name, in, opts, w.client.DeleteMessageBatch, func(out *sqs.DeleteMessageBatchOutput, t trip) {
+		for _, h := range holds {
+			if !h.inTime(w.n) {
+				h.failed++ // the lease ended meanwhile, and no other request was possible
+			}
+		}
 		if t.err != nil {
 			return
 		}
@@ -196,6 +204,7 @@ func (w *wire) ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.ChangeM
 		handles[i] = e.ReceiptHandle
 	}
 	holds := w.begin("hide", handles, func(h *hold) {
+		h.unread = h.unread || !w.n.knows()
 		if late := time.Since(h.until); late >= 0 {
 			w.f.broken(world.LeavesOthersAlone, h.p, "node %d changes its visibility %v after the end of its lease", w.n.number, late)
 		}
@@ -211,14 +220,18 @@ func (w *wire) ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.ChangeM
 			case t.err == nil && slices.ContainsFunc(out.Successful, func(s types.ChangeMessageVisibilityBatchResultEntry) bool { return *s.Id == *e.Id }):
 				if h.inTime(w.n) { // otherwise it may have been given up already
 					h.failed, h.doubted = 0, false
+				} else {
+					h.failed++
 				}
-				h.until, h.done = until, "hide"
+				h.until, h.length, h.done = until, time.Duration(e.VisibilityTimeout)*time.Second, "hide"
 				continue
 			case refused(t.err), t.err == nil && slices.ContainsFunc(out.Failed, func(s types.BatchResultErrorEntry) bool { return *s.Id == *e.Id }):
 			case until.Before(h.until):
 				h.until, h.doubted = until, true // for all that anybody can know
 			}
-			h.failed++
+			if h.failed++; !h.inTime(w.n) {
+				h.failed++ // no other can be in time
+			}
 		}
 	})
 }

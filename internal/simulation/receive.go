@@ -112,7 +112,7 @@ func (c *Consumer) readClock(got []engine.Delivery, asked time.Time) (late time.
 			sent = granted
 		}
 	}
-	now := c.Process.Now()
+	now := c.now() // the clock by which the machine compares
 	return c.ahead.Observe(sent.Sub(now), asked, now)
 }
 

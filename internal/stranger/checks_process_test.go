@@ -118,7 +118,10 @@ func countsAddUp(f *facts) (how []string) {
 			expiring += b2i(e.process == p && e.at <= l.until)
 		}
 		wrong("messages received", c.Received, l.received)
+		wrong("messages received, by the observer", c.Received, l.receivedEvents)
+		wrong("duplicates, by the observer", c.Duplicates, l.duplicates)
 		wrong("attempts", c.Attempts, runs)
+		wrong("starts, by the observer", c.Attempts, l.starting)
 		if len(l.report.Abandoned) == 0 && (l.laneReport == nil || len(l.laneReport.Abandoned) == 0) {
 			wrong("attempts, by the observer", c.Attempts, l.attempted)
 		}

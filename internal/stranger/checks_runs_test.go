@@ -2,6 +2,7 @@ package stranger_test
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -24,6 +25,9 @@ func storiesAreTrue(f *facts) (how []string) {
 					how = append(how, fmt.Sprintf("%s has a dead letter without a story (%v), and SQS has not moved it", f.name(n), read.err))
 				}
 				continue
+			}
+			if v, one := f.version(); one && read.trusted != v.Signed {
+				how = append(how, fmt.Sprintf("%s: the story is trusted: %v, and consumers sign: %v", f.name(n), read.trusted, v.Signed))
 			}
 			for _, lie := range f.lies(n, read.story) {
 				how = append(how, fmt.Sprintf("%s: the story says %+v, but %s", f.name(n), read.story, lie))
@@ -98,11 +102,16 @@ func (f *facts) interruptedRuns(n int) bool {
 	return slices.ContainsFunc(f.byMessage[n], func(r *run) bool { return r.interrupted || !r.done })
 }
 
-// contentIsKept holds that handlers get what was sent, from copies too, and dead letters have it.
+// contentIsKept holds that handlers get what was sent, from copies too, and that dead letters have it.
 func contentIsKept(f *facts) (how []string) {
 	for _, r := range f.r.runs {
 		if r.message < 0 || !r.contentOK {
 			how = append(how, fmt.Sprintf("run of %s, as %s at %v: body or attributes differ from what was sent", f.name(r.message), r.id, r.began))
+		}
+	}
+	for _, letter := range f.r.letters {
+		if read := f.r.readings[letter.ID]; !read.contentOK && !errors.Is(read.err, errNotReceived) {
+			how = append(how, fmt.Sprintf("the dead letter %s of %s: body or attributes differ from what was sent", letter.ID, f.name(number(letter.Body))))
 		}
 	}
 	return how

@@ -91,6 +91,7 @@ func draw(seed uint64) scenario {
 			s.Acts = append(s.Acts, d.act(len(s.Processes), window))
 		}
 	}
+	s.drawMore(window, scale)
 	return s
 }
 

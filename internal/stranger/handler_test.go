@@ -61,7 +61,7 @@ func (p *program) begin(m *reprise.Message, batch bool) (*run, step) {
 		w.nth[n]++
 		r.nth = w.nth[n]
 		r.step = w.s.Messages[n].step(r.nth)
-		r.contentOK = sameContent(w.s, n, m.Body, m.Attributes)
+		r.contentOK = sameContent(w.s, n, m)
 	}
 	w.runs = append(w.runs, r)
 	return r, r.step
@@ -210,13 +210,13 @@ func (s *scenario) attributes(n int) map[string]types.MessageAttributeValue {
 const plausibleHistory = `{"origin":"11111111-2222-3333-4444-555555555555","attempt":7,"sentAt":%q}`
 
 // sameContent reports whether what a handler gets is what the producer sent.
-func sameContent(s *scenario, n int, body string, got map[string]types.MessageAttributeValue) bool {
-	want := s.attributes(n)
-	delete(want, reprise.HistoryAttribute)
-	got = maps.Clone(got)
-	delete(got, reprise.StoryAttribute)
-	delete(want, reprise.StoryAttribute)
-	return body == s.body(n) && maps.EqualFunc(want, got, func(a, b types.MessageAttributeValue) bool {
+func sameContent(s *scenario, n int, m *reprise.Message) bool {
+	want, got := s.attributes(n), maps.Clone(m.Attributes)
+	for _, ours := range []string{reprise.HistoryAttribute, reprise.StoryAttribute} {
+		delete(want, ours)
+		delete(got, ours)
+	}
+	return m.Body == s.body(n) && m.TraceHeader == s.traceHeader(n) && m.GroupID == s.group(n) && maps.EqualFunc(want, got, func(a, b types.MessageAttributeValue) bool {
 		return str(a.DataType) == str(b.DataType) && str(a.StringValue) == str(b.StringValue) && string(a.BinaryValue) == string(b.BinaryValue)
 	})
 }

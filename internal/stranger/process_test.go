@@ -1,10 +1,6 @@
 package stranger_test
 
 import (
-	"context"
-	"fmt"
-	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -12,9 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/reprise-sqs/reprise"
-	"github.com/reprise-sqs/reprise/plan"
 	"github.com/reprise-sqs/reprise/reprisetest"
-	"github.com/reprise-sqs/reprise/retry"
 )
 
 // program is a process of the scenario.
@@ -35,7 +29,7 @@ func (w *world) start(plan process) {
 	w.processes = append(w.processes, p.life)
 	w.mu.Unlock()
 
-	cfg, err := p.config(v)
+	cfg, err := p.config(v, w.places())
 	if err != nil {
 		w.refuse(err)
 		return
@@ -45,7 +39,7 @@ func (w *world) start(plan process) {
 		client = w.q.Client()
 	}
 	client = wire{client, w, p.number}
-	batch := reprise.BatchConfig{Config: cfg, Size: v.BatchSize, Linger: v.BatchLinger, Bytes: v.BatchBytes}
+	batch := v.batchConfig(cfg)
 	if v.Batch {
 		_, err = reprise.NewBatchConsumer(client, w.q.URL(), p, batch)
 	} else {
@@ -76,117 +70,6 @@ func (w *world) start(plan process) {
 			}
 			p.stop()
 		})
-	}
-}
-
-// config makes the Config of a version.
-func (p *program) config(v settings) (cfg reprise.Config, err error) {
-	w := p.w
-	cfg = reprise.Config{
-		Concurrency: v.Concurrency, Prefetch: v.Prefetch, LongPoll: v.LongPoll, Rate: v.Rate, Via: v.Via, FIFO: v.FIFO,
-		InFlightQuota: v.InFlightQuota, HandlerTimeout: v.HandlerTimeout, Lease: v.Lease, StopBudget: v.StopBudget,
-		Name: fmt.Sprint("process", p.number), Outage: reprise.Outage{Off: v.OutageOff, Threshold: v.Threshold},
-		Logger: slog.New(slog.DiscardHandler), Observer: p.observer(),
-	}
-	if err := cfg.Retry.UnmarshalText([]byte(v.Retry)); err != nil {
-		return cfg, err
-	}
-	if v.Rule {
-		cfg.Retry.Rules = []retry.Rule{retry.On(errFailRule, retry.Constant(time.Second), retry.None)}
-	}
-	if v.Lane && w.lane != nil {
-		cfg.RetryLane = reprise.RetryLane{URL: w.lane.URL(), Share: v.LaneShare}
-	}
-	if w.s.Queue.SeparateDeadLetters {
-		cfg.DeadLetterURL = w.dead.URL()
-	}
-	if v.Signed {
-		key, err := reprise.NewSigningKey("k1", make([]byte, 32))
-		if err != nil {
-			return cfg, err
-		}
-		cfg.SigningKeys = []reprise.SigningKey{key}
-	}
-	if v.Keys > 0 {
-		cfg.Outage.Key = func(m *reprise.Message) string { return fmt.Sprint("key", number(m.Body)%v.Keys) }
-	}
-	if v.Probe {
-		cfg.Outage.Probe = func(context.Context, string) error {
-			if slices.ContainsFunc(w.s.Outages, func(o span) bool { return o.has(w.now()) }) {
-				return errDown
-			}
-			return nil
-		}
-	}
-	if v.AfterDelete {
-		cfg.AfterDelete = func(_ context.Context, m *reprise.Message) {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			p.life.afterDeletes = append(p.life.afterDeletes, number(m.Body))
-		}
-	}
-	return cfg, nil
-}
-
-// observer notes events.
-func (p *program) observer() reprise.Observer {
-	w, l := p.w, p.life
-	locked := func(f func()) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		f()
-	}
-	return reprise.Observer{
-		Starting: func(ctx context.Context, _ *reprise.Message) (context.Context, string) {
-			locked(func() { l.starting++ })
-			return ctx, ""
-		},
-		Attempt: func(_ context.Context, e reprise.Attempt) {
-			locked(func() {
-				l.attempted++
-				w.attempts = append(w.attempts, attempt{
-					process: p.number, message: number(e.Message.Body), at: w.now(), n: e.Message.Attempt, id: e.Message.ID, origin: e.Message.OriginID,
-					outcome: e.Outcome, reason: e.Reason, due: w.since(e.Due), ended: w.since(e.Started.Add(e.Duration)), err: e.Err,
-					sent: e.Message.Sent, first: e.Message.FirstReceived,
-				})
-			})
-		},
-		Settled: func(_ context.Context, e reprise.Settled) {
-			locked(func() {
-				w.settled = append(w.settled, settled{
-					p.number, number(e.Message.Body), e.Message.ID, w.now(), e.Outcome, e.Reason, w.since(e.Due), e.Requeued,
-				})
-			})
-		},
-		Expiring: func(_ context.Context, e reprise.Expiring) {
-			locked(func() {
-				w.expiring = append(w.expiring, expiring{p.number, number(e.Message.Body), w.now(), w.since(e.At)})
-			})
-		},
-		Call: func(_ context.Context, e reprise.Call) {
-			locked(func() { countCall(&l.observed, e.Operation) })
-		},
-		Finding: func(_ context.Context, f plan.Finding) {
-			locked(func() { l.findings = append(l.findings, f.Code) })
-		},
-		Stopped: func(r reprise.Report) {
-			locked(func() { l.events = append(l.events, r) })
-		},
-	}
-}
-
-func countCall(c *reprise.Calls, op reprise.Operation) {
-	switch op {
-	case reprise.OpReceive:
-		c.Receives++
-	case reprise.OpDelete:
-		c.Deletes++
-	case reprise.OpVisibility, reprise.OpHeartbeat:
-		c.Visibilities++
-	case reprise.OpSend:
-		c.Sends++
-	case reprise.OpAttributes:
-		c.Attributes++
 	}
 }
 

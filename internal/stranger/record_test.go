@@ -126,6 +126,10 @@ type life struct {
 	observed            reprise.Calls
 	receiveFailedSince  time.Duration // -1: the last receive succeeded
 	starting, attempted int
+	receivedEvents      int // of Observer.Received
+	duplicates          int // of those
+	outages             []reprise.OutageEvent
+	givingUp            []reprise.GivingUp
 	findings            []string
 	lossy               int // receives whose reply was lost
 	slowestCall         time.Duration
@@ -152,9 +156,10 @@ type gone struct {
 }
 
 type reading struct {
-	story   reprise.Story
-	trusted bool
-	err     error
+	story     reprise.Story
+	trusted   bool
+	err       error
+	contentOK bool // the letter is what was sent
 }
 
 // since returns the time from the beginning; 0 for a zero time.

@@ -37,8 +37,10 @@ type senderSettings struct {
 	Linger     time.Duration
 	Requests   int
 	MaxWaiting int
+	MaxBytes   int
 	Tries      int
 	TimeLimit  time.Duration // of each message
+	NoIDs      bool          // on a FIFO queue that has ContentBasedDeduplication: messages have no deduplication id
 }
 
 // settings are a version of the program: the fields of reprise.Config that are plain data under their own names,
@@ -59,7 +61,9 @@ type settings struct {
 	Lease          time.Duration
 	StopBudget     time.Duration
 	Signed         bool
+	Rotated        bool // it signs with the second key
 	OutageOff      bool
+	OwnUnavailable bool // an Outage.Unavailable of its own, which takes no timeout for an outage
 	Threshold      int
 	Keys           int // how many keys Outage.Key distinguishes; 0: there is no Key
 	Probe          bool
@@ -85,6 +89,8 @@ type message struct {
 	Attributes int
 	Forged     forgery
 	Group      int
+	Tenant     bool // it names its group on a standard queue too
+	Traced     bool // it has a trace header
 	Delay      time.Duration
 	Steps      []step // none: it succeeds at once
 }

@@ -109,6 +109,9 @@ func (w *world) makeQueues() {
 	if s.Queue.FIFO {
 		a["FifoQueue"], fifo["FifoQueue"] = "true", "true"
 	}
+	if s.contentDeduplication() {
+		a["ContentBasedDeduplication"] = "true"
+	}
 	w.q = reprisetest.NewQueueOn(w.t, w.server, a)
 	switch {
 	case s.Queue.SeparateDeadLetters:
@@ -119,6 +122,17 @@ func (w *world) makeQueues() {
 	if slices.ContainsFunc(s.Versions, func(v settings) bool { return v.Lane }) {
 		w.lane = w.q.NewQueue(lane)
 	}
+}
+
+// places are the URLs of the queues that exist.
+func (w *world) places() (at places) {
+	if w.lane != nil {
+		at.lane = w.lane.URL()
+	}
+	if w.dead != nil {
+		at.dead = w.dead.URL()
+	}
+	return at
 }
 
 func attributesOf(delay, visibility, retention time.Duration) map[string]string {
@@ -216,10 +230,7 @@ func (w *world) change(c change) {
 
 // produce sends the messages, through a Sender.
 func (w *world) produce() {
-	c := w.s.Sender
-	sender, err := reprise.NewSender(wire{w.q.Direct(), w, -1}, w.q.URL(), reprise.SenderConfig{
-		Linger: c.Linger, Requests: c.Requests, MaxWaiting: c.MaxWaiting, Tries: c.Tries, Logger: slog.New(slog.DiscardHandler),
-	})
+	sender, err := reprise.NewSender(wire{w.q.Direct(), w, -1}, w.q.URL(), w.s.senderConfig())
 	if err != nil {
 		w.refuse(err)
 		return
@@ -233,14 +244,8 @@ func (w *world) produce() {
 		m := w.s.Messages[n]
 		time.Sleep(m.At - w.now())
 		ctx, cancel := context.Background(), context.CancelFunc(func() {})
-		if c.TimeLimit > 0 {
-			ctx, cancel = context.WithTimeout(ctx, c.TimeLimit)
-		}
-		out := reprise.Outgoing{Body: w.s.body(n), Attributes: w.s.attributes(n)}
-		if w.s.Queue.FIFO {
-			out.GroupID, out.DeduplicationID = fmt.Sprint("group", m.Group), fmt.Sprint("message", n)
-		} else {
-			out.Delay = m.Delay
+		if limit := w.s.Sender.TimeLimit; limit > 0 {
+			ctx, cancel = context.WithTimeout(ctx, limit)
 		}
 		done := func(r reprise.Sent) {
 			cancel()
@@ -248,7 +253,7 @@ func (w *world) produce() {
 			defer w.mu.Unlock()
 			w.sent[n] = sentMessage{true, w.now(), r.ID, r.Err, errors.Is(r.Err, reprise.ErrUnconfirmed)}
 		}
-		if err := sender.Submit(ctx, out, done); err != nil {
+		if err := sender.Submit(ctx, w.s.outgoing(n), done); err != nil {
 			done(reprise.Sent{Err: err})
 		}
 	}
@@ -361,11 +366,13 @@ func (w *world) end(produced <-chan struct{}) {
 	}
 }
 
+var errNotReceived = errors.New("the letter was not received")
+
 // readStories reads the letters' stories as an operator's program does: from a receive.
 func (w *world) readStories() {
 	client := w.dead.Direct()
 	for _, m := range w.letters {
-		w.readings[m.ID] = reading{err: errors.New("not received")}
+		w.readings[m.ID] = reading{err: errNotReceived}
 	}
 	for {
 		out, err := client.ReceiveMessage(context.Background(), receiveAll(w.dead.URL()))
@@ -374,8 +381,12 @@ func (w *world) readStories() {
 		}
 		for i := range out.Messages {
 			m := &out.Messages[i]
-			story, trusted, err := reprise.ReadStory(w.dead.URL(), m, nil)
-			w.readings[str(m.MessageId)] = reading{story, trusted, err}
+			story, trusted, err := reprise.ReadStory(w.dead.URL(), m, signingKeys())
+			n := number(str(m.Body))
+			same := n >= 0 && n < len(w.s.Messages) && sameContent(w.s, n, &reprise.Message{
+				Body: str(m.Body), Attributes: m.MessageAttributes, TraceHeader: m.Attributes["AWSTraceHeader"], GroupID: m.Attributes["MessageGroupId"],
+			})
+			w.readings[str(m.MessageId)] = reading{story, trusted, err, same}
 			if err := w.server.Delete(w.dead.Name(), str(m.MessageId)); err != nil { // the next of its group can be received then
 				w.t.Error(err)
 			}

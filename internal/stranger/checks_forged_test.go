@@ -79,6 +79,14 @@ func TestChecksCanFail(t *testing.T) {
 		"counts":       func(_ *scenario, r *record) { r.processes[0].report.Counts.Deleted++ },
 		"calls":        func(_ *scenario, r *record) { r.processes[0].report.Calls.Receives++ },
 		"after delete": func(_ *scenario, r *record) { r.processes[0].afterDeletes = nil },
+		"paused": func(_ *scenario, r *record) {
+			r.processes[0].pauses = []pauseSwitch{{key: r.processes[0].settings.key(1), on: true}}
+			last(r, 1).began++
+		},
+		"keyed": func(_ *scenario, r *record) {
+			r.processes[0].settings.Keys = 2
+			r.processes[0].outages = []reprise.OutageEvent{{Key: "key1", State: reprise.BreakerOpen, At: r.began.Add(time.Second)}}
+		},
 		"health": func(_ *scenario, r *record) {
 			r.samples = append(r.samples, sample{status: reprise.Status{Health: reprise.HealthOK}, failing: time.Hour})
 		},

@@ -42,6 +42,8 @@ var checks = []check{
 	{"counts", `Report: "describes, at the end of Run, what happened to all messages"; Counts`, countsAddUp},
 	{"calls", `Calls: "counts requests to SQS by kind"; Observer.Call: "called after each request"`, callsAreCounted},
 	{"after delete", `Config.AfterDelete: "called when SQS has confirmed the delete of a message whose work is done"`, afterDeletesRun},
+	{"paused", `Pause: "stops the consumer from starting handlers and from receiving, until Consumer.Resume"; PauseKey: "It fails if there is no Config.Outage.Key"`, pausesHold},
+	{"keyed", `Outage.Key: "Then each key has a breaker of its own ... and an outage of one key delays only its own messages"`, keysAreApart},
 	{"health", `Status.Problem: "describes what is wrong"; Counts.LeasesEnded: "While there are any, and for five minutes after, the health is degraded"`, healthIsHonest},
 }
 
@@ -116,7 +118,7 @@ func newFacts(s *scenario, r *record) *facts {
 // intervenes, no process stops, and nothing looks like an outage.
 func (f *facts) isCalm() bool {
 	s := f.s
-	if len(s.Faults)+len(s.Outages)+len(s.Changes)+len(s.Acts)+len(f.crashes) > 0 || s.Queue.InFlightLimit > 0 {
+	if len(s.Faults)+len(s.Outages)+len(s.KeyDown)+len(s.Changes)+len(s.Acts)+len(f.crashes) > 0 || s.Queue.InFlightLimit > 0 {
 		return false
 	}
 	for _, v := range s.Versions { // "A heartbeat that takes longer than a fifth of it counts as failed"

@@ -50,8 +50,8 @@ func (p *program) config(v settings, at places) (cfg reprise.Config, err error) 
 		cfg.Outage.Unavailable = func(err error) bool { return errors.Is(err, errDown) }
 	}
 	if v.Probe {
-		cfg.Outage.Probe = func(context.Context, string) error {
-			if slices.ContainsFunc(w.s.Outages, func(o span) bool { return o.has(w.now()) }) {
+		cfg.Outage.Probe = func(_ context.Context, key string) error {
+			if w.s.keyDown(v, key, w.now()) {
 				return errDown
 			}
 			return nil
@@ -74,6 +74,23 @@ func (v settings) batchConfig(cfg reprise.Config) reprise.BatchConfig {
 
 // key is that of message n.
 func (v settings) key(n int) string { return fmt.Sprint("key", max(n, 0)%max(v.Keys, 1)) }
+
+// down reports whether what message n depends on is unavailable.
+func (s *scenario) down(v settings, n int, at time.Duration) bool {
+	if v.Keys > 0 {
+		return s.keyDown(v, v.key(n), at)
+	}
+	return s.allDown(at) || slices.ContainsFunc(s.KeyDown, func(o keyOutage) bool { return o.When.has(at) && max(n, 0)%4 == o.Key%4 })
+}
+
+// keyDown is down by the key; the empty key is that of a consumer without keys.
+func (s *scenario) keyDown(v settings, key string, at time.Duration) bool {
+	return s.allDown(at) || slices.ContainsFunc(s.KeyDown, func(o keyOutage) bool { return o.When.has(at) && (key == "" || v.key(o.Key) == key) })
+}
+
+func (s *scenario) allDown(at time.Duration) bool {
+	return slices.ContainsFunc(s.Outages, func(o span) bool { return o.has(at) })
+}
 
 // signingKeys are those of all versions that sign.
 func signingKeys() []reprise.SigningKey {

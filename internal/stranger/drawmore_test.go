@@ -18,6 +18,8 @@ func (s *scenario) own(feature string) draws {
 func (s *scenario) drawMore(window, scale time.Duration) {
 	s.drawSending()
 	s.drawSigning()
+	s.drawKeys(window)
+	s.drawOperator(window)
 	if d := s.own("unavailable"); d.chance(0.1) {
 		for i := range s.Versions {
 			s.Versions[i].OwnUnavailable = d.chance(0.7)
@@ -37,6 +39,47 @@ func (s *scenario) drawSending() {
 		m := &s.Messages[i]
 		m.Traced = traced && d.chance(0.5)
 		m.Tenant = tenants && d.chance(0.7)
+	}
+}
+
+// drawKeys draws outages by key.
+func (s *scenario) drawKeys(window time.Duration) {
+	d := s.own("keys")
+	if !d.chance(0.12) {
+		return
+	}
+	for range 1 + d.IntN(3) {
+		from := time.Duration(d.Int64N(int64(window)))
+		s.KeyDown = append(s.KeyDown, keyOutage{span{from, from + d.duration(time.Second, 2*window)}, d.IntN(8)})
+	}
+	for i := range s.Versions {
+		if v := &s.Versions[i]; v.Keys == 0 && d.chance(0.6) {
+			v.Keys = d.count(1, 8)
+		}
+	}
+}
+
+// drawOperator draws what an operator does to keys and messages.
+func (s *scenario) drawOperator(window time.Duration) {
+	d := s.own("operator")
+	if !d.chance(0.12) {
+		return
+	}
+	for range 1 + d.IntN(4) {
+		a := act{At: d.duration(time.Millisecond, window), Process: d.IntN(len(s.Processes)), Key: d.IntN(8)}
+		a.Do = pick(d, doPauseKey, doPauseKey, doWakeKey, doProbeKey, doWakeMessage, doRetryMessage)
+		switch a.Do {
+		case doPauseKey:
+			a.N = int(d.duration(time.Second, window+time.Second) / time.Second)
+		case doWakeMessage, doRetryMessage:
+			a.N = d.IntN(len(s.Messages))
+		}
+		s.Acts = append(s.Acts, a)
+	}
+	for i := range s.Versions {
+		if v := &s.Versions[i]; v.Keys == 0 && d.chance(0.5) {
+			v.Keys = d.count(1, 8)
+		}
 	}
 }
 

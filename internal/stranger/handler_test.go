@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -104,7 +103,7 @@ func (p *program) work(ctx context.Context, r *run, s step) error {
 		return ctx.Err()
 	}
 	r.result = s.Result
-	if s.Result == succeed && slices.ContainsFunc(w.s.Outages, func(o span) bool { return o.has(w.now()) }) {
+	if s.Result == succeed && w.s.down(p.life.settings, r.message, w.now()) {
 		r.result = unavailable
 	}
 	if r.result == kill {

@@ -26,12 +26,15 @@ func lastPlanned(s *scenario) time.Duration {
 	for _, o := range s.Outages {
 		last = max(last, o.Until)
 	}
+	for _, o := range s.KeyDown {
+		last = max(last, o.When.Until)
+	}
 	for _, c := range s.Changes {
 		last = max(last, c.At)
 	}
 	for _, a := range s.Acts {
 		last = max(last, a.At)
-		if a.Do == doPause {
+		if a.Do == doPause || a.Do == doPauseKey {
 			last = max(last, a.At+time.Duration(a.N)*time.Second)
 		}
 	}
@@ -59,6 +62,14 @@ func endsBy(s *scenario) time.Duration {
 	total := add(last, slowest)
 	for _, o := range s.Outages { // it is felt for as long again, while the consumer looks for the level that is borne
 		total = add(total, 2*(o.Until-o.From)+30*time.Minute)
+	}
+	for _, o := range s.KeyDown {
+		total = add(total, 2*(o.When.Until-o.When.From)+30*time.Minute)
+	}
+	for _, a := range s.Acts {
+		if a.Do == doPauseKey { // "Further ones are hidden, for a longer time each time"
+			total = add(total, 2*time.Duration(a.N)*time.Second+30*time.Minute)
+		}
 	}
 	if s.kills() {
 		total = add(total, 12*time.Hour) // marked messages wait up to two hours between their turns

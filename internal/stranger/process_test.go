@@ -126,42 +126,6 @@ func (p *program) status() reprise.Status {
 	return s
 }
 
-func (w *world) act(a act) {
-	w.mu.Lock()
-	var p *program
-	if a.Process >= 0 && a.Process < len(w.processes) {
-		p = w.processes[a.Process].program
-	}
-	alive := p != nil && !p.life.crashed && p.life.stopped == 0
-	w.mu.Unlock()
-	if !alive {
-		return
-	}
-	switch a.Do {
-	case doWake:
-		p.consumer.Wake()
-	case doProbe:
-		p.consumer.Probe()
-	case doPause:
-		p.consumer.Pause()
-		w.busy.Go(func() {
-			w.sleep(time.Duration(a.N) * time.Second)
-			p.consumer.Resume()
-		})
-	case doSetConcurrency:
-		if p.life.settings.Batch {
-			return // its limit is the batches'
-		}
-		if err := p.consumer.SetConcurrency(max(1, a.N)); err != nil {
-			w.refuse(err)
-		}
-	case doSetRate:
-		if err := p.consumer.SetRate(float64(max(0, a.N))); err != nil {
-			w.refuse(err)
-		}
-	}
-}
-
 func receiveAll(url string) *sqs.ReceiveMessageInput {
 	return &sqs.ReceiveMessageInput{
 		QueueUrl: aws.String(url), MaxNumberOfMessages: 10, VisibilityTimeout: 600,

@@ -130,11 +130,20 @@ type life struct {
 	duplicates          int // of those
 	outages             []reprise.OutageEvent
 	givingUp            []reprise.GivingUp
+	pauses              []pauseSwitch
+	refusals            []string // operations that were refused, or not, against what their comments say
 	findings            []string
 	lossy               int // receives whose reply was lost
 	slowestCall         time.Duration
 	afterDeletes        []int
 	program             *program // nil: New has not made it yet
+}
+
+// pauseSwitch is a pause, or its end, of a process or of one key.
+type pauseSwitch struct {
+	at  time.Duration
+	key string // empty: of the whole process
+	on  bool
 }
 
 // sentMessage is what the sender said of a message.

@@ -19,6 +19,7 @@ type scenario struct {
 	Messages  []message
 	Faults    []spell
 	Outages   []span // of what handlers depend on
+	KeyDown   []keyOutage
 	Changes   []change
 	Acts      []act
 }
@@ -140,6 +141,13 @@ type span struct{ From, Until time.Duration }
 
 func (s span) has(at time.Duration) bool { return at >= s.From && at < s.Until }
 
+// keyOutage is an outage of what the messages of one key depend on: of the key of message Key and, without keys, of a
+// quarter of the messages.
+type keyOutage struct {
+	When span
+	Key  int
+}
+
 // change sets attributes of the queue while consumers run. A MaxReceives of 0 leaves the RedrivePolicy as it
 // is, one below 0 removes it.
 type change struct {
@@ -154,6 +162,7 @@ type act struct {
 	Process int
 	Do      operation
 	N       int
+	Key     int // it is about the key of message Key
 }
 
 type operation string
@@ -162,6 +171,11 @@ const (
 	doWake           operation = "wake"
 	doPause          operation = "pause" // for N seconds
 	doProbe          operation = "probe"
+	doPauseKey       operation = "pause-key" // for N seconds
+	doWakeKey        operation = "wake-key"
+	doProbeKey       operation = "probe-key"
+	doWakeMessage    operation = "wake-message"  // message N
+	doRetryMessage   operation = "retry-message" // message N, whose delay ends too
 	doSetConcurrency operation = "set-concurrency"
 	doSetRate        operation = "set-rate"
 )

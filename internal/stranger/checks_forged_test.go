@@ -79,6 +79,28 @@ func TestChecksCanFail(t *testing.T) {
 		"counts":       func(_ *scenario, r *record) { r.processes[0].report.Counts.Deleted++ },
 		"calls":        func(_ *scenario, r *record) { r.processes[0].report.Calls.Receives++ },
 		"after delete": func(_ *scenario, r *record) { r.processes[0].afterDeletes = nil },
+		"pool": func(_ *scenario, r *record) {
+			r.processes[0].settings.Pooled, r.processes[0].settings.Places = true, 1
+			again := *r.calls[0]
+			r.calls = append(r.calls, &again)
+		},
+		"priority": func(s *scenario, r *record) {
+			s.Neighbours = []neighbour{{Share: reprise.Share{Priority: 1}}}
+			r.processes[0].settings.Pooled = true
+			r.arrivals = []arrival{{queue: 0, id: "x", attempt: 1, receives: 1}}
+			r.errands = []*errandRun{{id: "x", receives: 1, began: time.Hour}}
+		},
+		"weights": func(s *scenario, r *record) {
+			s.Neighbours = []neighbour{{}}
+			r.processes[0].settings.Pooled, r.processes[0].settings.Rate, r.processes[0].stopped = true, 0, 0
+			r.arrivals = []arrival{{queue: 0, id: "x", attempt: 1, receives: 1}, {queue: -1, id: "y", attempt: 1, receives: 1}}
+			r.errands = []*errandRun{{id: "x", receives: 1, began: time.Hour}}
+			r.runs = append(r.runs, &run{id: "y", attempt: 1, receives: 1, began: time.Hour, message: 0, contentOK: true})
+			for i := range 30 {
+				r.calls = append(r.calls, &call{queue: 0, began: time.Minute + time.Duration(i)*time.Second})
+			}
+		},
+		"errands": func(s *scenario, _ *record) { s.Neighbours = []neighbour{{Errands: []errand{{}}}} },
 		"paused": func(_ *scenario, r *record) {
 			r.processes[0].pauses = []pauseSwitch{{key: r.processes[0].settings.key(1), on: true}}
 			last(r, 1).began++

@@ -227,8 +227,8 @@ func withinConcurrency(f *facts) (how []string) {
 		slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.step, b.step)) })
 		running := 0
 		for _, e := range edges {
-			if running += e.step; running > cmp.Or(l.settings.Concurrency, 10) {
-				how = append(how, fmt.Sprintf("process %d ran %d handlers at %v, and may run %d", p, running, e.at, cmp.Or(l.settings.Concurrency, 10)))
+			if running += e.step; running > l.settings.handlers() {
+				how = append(how, fmt.Sprintf("process %d ran %d handlers at %v, and may run %d", p, running, e.at, l.settings.handlers()))
 				break
 			}
 		}

@@ -157,7 +157,11 @@ func (p *program) observer() reprise.Observer {
 	}
 	return reprise.Observer{
 		Received: func(_ context.Context, e reprise.Received) {
-			locked(func() { l.receivedEvents++; l.duplicates += b2i(e.Duplicate) })
+			locked(func() {
+				l.receivedEvents++
+				l.duplicates += b2i(e.Duplicate)
+				w.arrived(p.number, -1, e)
+			})
 		},
 		Starting: func(ctx context.Context, _ *reprise.Message) (context.Context, string) {
 			locked(func() { l.starting++ })

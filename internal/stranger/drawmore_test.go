@@ -20,6 +20,7 @@ func (s *scenario) drawMore(window, scale time.Duration) {
 	s.drawSigning()
 	s.drawKeys(window)
 	s.drawOperator(window)
+	s.drawPool(window)
 	if d := s.own("unavailable"); d.chance(0.1) {
 		for i := range s.Versions {
 			s.Versions[i].OwnUnavailable = d.chance(0.7)

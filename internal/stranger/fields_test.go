@@ -24,6 +24,9 @@ func (s *scenario) inputs(t *testing.T) (all []any) {
 		if err != nil {
 			t.Fatalf("seed %d: %v", s.Seed, err)
 		}
+		if v.Pooled {
+			all = append(all, v.poolConfig())
+		}
 		if all = append(all, cfg); v.Batch {
 			all = append(all, v.batchConfig(cfg))
 		}
@@ -39,6 +42,7 @@ func (s *scenario) inputs(t *testing.T) (all []any) {
 
 // inputTypes are the types that a user of the library fills in.
 var inputTypes = []reflect.Type{
+	reflect.TypeFor[reprise.PoolConfig](),
 	reflect.TypeFor[reprise.Config](), reflect.TypeFor[reprise.Outage](), reflect.TypeFor[reprise.RetryLane](), reflect.TypeFor[reprise.Share](),
 	reflect.TypeFor[reprise.Observer](), reflect.TypeFor[reprise.BatchConfig](), reflect.TypeFor[reprise.SenderConfig](),
 	reflect.TypeFor[reprise.Outgoing](), reflect.TypeFor[retry.Policy](), reflect.TypeFor[retry.Rule](),

@@ -23,6 +23,7 @@ var (
 func (p *program) Handle(ctx context.Context, m *reprise.Message) error {
 	p.w.busy.Add(1)
 	defer p.w.busy.Done()
+	defer p.w.call(p.number, -1)()
 	r, s := p.begin(m, false)
 	return p.work(ctx, r, s)
 }
@@ -31,6 +32,7 @@ func (p *program) Handle(ctx context.Context, m *reprise.Message) error {
 func (p *program) HandleBatch(ctx context.Context, ms []*reprise.Message) []error {
 	p.w.busy.Add(1)
 	defer p.w.busy.Done()
+	defer p.w.call(p.number, -1)()
 	runs := make([]*run, len(ms))
 	steps := make([]step, len(ms))
 	for i, m := range ms {
@@ -44,6 +46,20 @@ func (p *program) HandleBatch(ctx context.Context, ms []*reprise.Message) []erro
 		errs[i] = p.work(reprise.MessageContext(ctx, m), runs[i], steps[i])
 	}
 	return errs
+}
+
+// call notes that a handler is called for a message of the queue (-1) or of a neighbour. The function that it
+// returns notes the end.
+func (w *world) call(process, queue int) (end func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := &call{process: process, queue: queue, began: w.now(), ended: -1}
+	w.calls = append(w.calls, c)
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		c.ended = w.now()
+	}
 }
 
 // begin notes the start of a run, and says what it will do.

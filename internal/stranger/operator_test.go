@@ -48,6 +48,13 @@ func (w *world) act(a act) {
 				w.endDelay(m.ID)
 			}
 		}
+	case doSetPlaces:
+		if p.pool == nil {
+			return
+		}
+		if err := p.pool.SetConcurrency(max(1, a.N)); err != nil {
+			w.refuse(err)
+		}
 	case doSetConcurrency:
 		if v.Batch {
 			return // its limit is the batches'

@@ -29,6 +29,11 @@ func lastPlanned(s *scenario) time.Duration {
 	for _, o := range s.KeyDown {
 		last = max(last, o.When.Until)
 	}
+	for _, n := range s.Neighbours {
+		for _, e := range n.Errands {
+			last = max(last, e.At)
+		}
+	}
 	for _, c := range s.Changes {
 		last = max(last, c.At)
 	}
@@ -69,6 +74,11 @@ func endsBy(s *scenario) time.Duration {
 	for _, a := range s.Acts {
 		if a.Do == doPauseKey { // "Further ones are hidden, for a longer time each time"
 			total = add(total, 2*time.Duration(a.N)*time.Second+30*time.Minute)
+		}
+	}
+	for _, n := range s.Neighbours {
+		for _, e := range n.Errands { // one after the other, at worst, and those of higher priority first
+			total = add(total, time.Duration(e.Fails+1)*(e.Takes+n.Wait)+time.Minute)
 		}
 	}
 	if s.kills() {

@@ -18,6 +18,9 @@ type program struct {
 	life     *life
 	plan     process
 	consumer *reprisetest.Consumer
+
+	pool       *reprise.Pool // nil: it has none
+	neighbours []*reprisetest.Consumer
 }
 
 // start starts a process, and sees to its end.
@@ -50,10 +53,14 @@ func (w *world) start(plan process) {
 		return
 	}
 	w.mu.Lock() // no handler begins before the program knows its consumer
+	q := w.q
+	if v.Pooled {
+		q = p.join()
+	}
 	if v.Batch {
-		p.consumer = w.q.ConsumeBatchWith(client, p, batch)
+		p.consumer = q.ConsumeBatchWith(client, p, batch)
 	} else {
-		p.consumer = w.q.ConsumeWith(client, p, cfg)
+		p.consumer = q.ConsumeWith(client, p, cfg)
 	}
 	p.life.program = p
 	w.mu.Unlock()
@@ -83,10 +90,13 @@ func (p *program) stop() {
 	}
 	l.stopped = w.now()
 	w.mu.Unlock()
+	neighbours := p.stopNeighbours()
 	report := p.consumer.Stop()
+	ended := w.now()
+	<-neighbours
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	l.until = w.now()
+	l.until = ended
 	if l.crashed {
 		return
 	}
@@ -102,6 +112,9 @@ func (p *program) crash() {
 	if p.life.until == 0 && !p.life.crashed && p.consumer != nil {
 		p.life.crashed, p.life.until = true, p.w.now()
 		p.consumer.Crash()
+		for _, c := range p.neighbours {
+			c.Crash()
+		}
 	}
 }
 

@@ -23,21 +23,25 @@ type record struct {
 	queueARN string
 	queueURL string
 
-	runs      []*run
-	attempts  []attempt
-	settled   []settled
-	expiring  []expiring
-	copies    []copied
-	transits  []transit
-	samples   []sample
-	processes []*life
-	sent      []sentMessage // by the message's number
-	gone      []gone        // what each queue change did away with, seen by looking
-	left      []sqsserver.MessageInfo
-	letters   []sqsserver.MessageInfo
-	readings  map[string]reading // of the letters' stories, by id
-	stuck     string             // what kept the bubble from ending
-	refused   error              // of New, for settings that should work
+	runs        []*run
+	calls       []*call
+	arrivals    []arrival
+	errands     []*errandRun
+	errandsLeft map[errandOf]bool // in their queues at the end
+	attempts    []attempt
+	settled     []settled
+	expiring    []expiring
+	copies      []copied
+	transits    []transit
+	samples     []sample
+	processes   []*life
+	sent        []sentMessage // by the message's number
+	gone        []gone        // what each queue change did away with, seen by looking
+	left        []sqsserver.MessageInfo
+	letters     []sqsserver.MessageInfo
+	readings    map[string]reading // of the letters' stories, by id
+	stuck       string             // what kept the bubble from ending
+	refused     error              // of New, for settings that should work
 }
 
 // run is one run of a handler. Of a batch each message has one.
@@ -57,6 +61,41 @@ type run struct {
 	contentOK          bool
 	step               step
 	interrupted, batch bool
+}
+
+// call is a call of a handler, of a message or a batch.
+type call struct {
+	process, queue int // queue: -1, or the number of a neighbour
+	began, ended   time.Duration
+}
+
+// arrival is an event of Observer.Received.
+type arrival struct {
+	process, queue    int
+	id                string
+	at                time.Duration
+	attempt, receives int
+	duplicate         bool
+}
+
+// errandRun is a run of a handler of a neighbour.
+type errandRun struct {
+	process, neighbour, errand int
+	id                         string
+	began                      time.Duration
+	receives                   int
+	succeeded                  bool
+}
+
+// errandOf names an errand.
+type errandOf struct{ neighbour, errand int }
+
+// neighbourEnd is how a neighbour's consumer has stopped.
+type neighbourEnd struct {
+	neighbour int
+	took      time.Duration
+	err       error
+	report    reprise.Report
 }
 
 // attempt is an event of Observer.Attempt.
@@ -131,6 +170,8 @@ type life struct {
 	outages             []reprise.OutageEvent
 	givingUp            []reprise.GivingUp
 	pauses              []pauseSwitch
+	pools               []reprise.PoolStatus
+	neighbours          []neighbourEnd
 	refusals            []string // operations that were refused, or not, against what their comments say
 	findings            []string
 	lossy               int // receives whose reply was lost

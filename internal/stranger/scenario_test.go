@@ -22,6 +22,8 @@ type scenario struct {
 	KeyDown   []keyOutage
 	Changes   []change
 	Acts      []act
+
+	Neighbours []neighbour // in the pools of those versions that have one
 }
 
 // queueSettings are the attributes of a queue. MaxReceives and a dead-letter queue belong together: 0
@@ -74,6 +76,25 @@ type settings struct {
 	BatchLinger    time.Duration
 	BatchBytes     int
 	SDK            bool // through the real client of the SDK
+	Pooled         bool // in a pool, beside the neighbours
+	Places         int  // of the pool
+	Share          reprise.Share
+}
+
+// neighbour is another queue, whose consumer shares a pool. Nothing but its handlers fails there.
+type neighbour struct {
+	FIFO        bool
+	Share       reprise.Share
+	Concurrency int
+	Prefetch    int
+	Wait        time.Duration // after a failure
+	Errands     []errand
+}
+
+// errand is a message of a neighbour: its first runs fail, and the next one succeeds.
+type errand struct {
+	At, Takes time.Duration
+	Fails     int
 }
 
 type process struct {
@@ -177,6 +198,7 @@ const (
 	doWakeMessage    operation = "wake-message"  // message N
 	doRetryMessage   operation = "retry-message" // message N, whose delay ends too
 	doSetConcurrency operation = "set-concurrency"
+	doSetPlaces      operation = "set-places" // of the pool
 	doSetRate        operation = "set-rate"
 )
 

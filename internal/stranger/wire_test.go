@@ -16,7 +16,7 @@ import (
 type wire struct {
 	reprise.Client
 	w       *world
-	process int // -1: the sender
+	process int // -1: the sender; -2: a neighbour's
 }
 
 // unanswered reports whether a request may have been carried out although it failed.
@@ -60,6 +60,9 @@ func (c wire) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, o
 	c.note(began, func(n *reprise.Calls) { n.Receives++ })
 	c.w.mu.Lock()
 	defer c.w.mu.Unlock()
+	if c.process < 0 {
+		return out, err
+	}
 	l := c.w.processes[c.process]
 	switch {
 	case err == nil:

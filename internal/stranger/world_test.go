@@ -27,10 +27,11 @@ type world struct {
 	t      *testing.T
 	server *sqsserver.Server
 	q      *reprisetest.Queue
-	lane   *reprisetest.Queue // nil: no version has one
-	dead   *reprisetest.Queue // nil: there is none
-	nth    []int              // runs of each message that ended, by its number
-	known  map[string]bool    // ids that were in a reply
+	lane   *reprisetest.Queue   // nil: no version has one
+	dead   *reprisetest.Queue   // nil: there is none
+	others []*reprisetest.Queue // of the neighbours
+	nth    []int                // runs of each message that ended, by its number
+	known  map[string]bool      // ids that were in a reply
 	seen   map[string]sqsserver.MessageInfo
 	seenAt time.Duration
 	done   chan struct{}  // closed at the end: what is planned for later does not happen
@@ -122,6 +123,9 @@ func (w *world) makeQueues() {
 	if slices.ContainsFunc(s.Versions, func(v settings) bool { return v.Lane }) {
 		w.lane = w.q.NewQueue(lane)
 	}
+	for _, n := range s.Neighbours {
+		w.others = append(w.others, w.q.NewQueue(n.attributes()))
+	}
 }
 
 // places are the URLs of the queues that exist.
@@ -169,6 +173,11 @@ func (w *world) follow() {
 	}
 	for _, a := range w.s.Acts {
 		events = append(events, event{a.At, func() { w.act(a) }})
+	}
+	for i, n := range w.s.Neighbours {
+		for j, e := range n.Errands {
+			events = append(events, event{e.At, func() { w.sendErrand(i, j) }})
+		}
 	}
 	// Faults that are set at the same time as a process starts strike its first request.
 	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
@@ -306,7 +315,14 @@ func (w *world) look() (finished bool) {
 			continue
 		}
 		status := l.program.status()
+		var pool reprise.PoolStatus
+		if l.program.pool != nil {
+			pool = l.program.pool.Status()
+		}
 		w.mu.Lock()
+		if len(pool.Queues) > 0 {
+			l.pools = append(l.pools, pool)
+		}
 		looked := sample{process: n, at: w.now(), status: status}
 		if l.receiveFailedSince >= 0 {
 			looked.failing = w.now() - l.receiveFailedSince
@@ -328,7 +344,7 @@ func (w *world) look() (finished bool) {
 		}
 	}
 	w.seen, w.seenAt = there, now
-	if w.over > 0 || len(w.processes) < len(w.s.Processes) {
+	if w.over > 0 || len(w.processes) < len(w.s.Processes) || w.errandsWait() {
 		return false
 	}
 	return !slices.ContainsFunc(waiting, func(m sqsserver.MessageInfo) bool { return !w.givenUp(m.ID) || w.s.shortest() < 3*time.Hour })
@@ -360,6 +376,7 @@ func (w *world) end(produced <-chan struct{}) {
 	}
 	<-produced
 	w.left = w.waiting()
+	w.leaveErrands()
 	if w.dead != nil {
 		w.letters = w.dead.Messages()
 		w.readStories()

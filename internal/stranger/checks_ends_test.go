@@ -29,7 +29,7 @@ func notLost(f *facts) (how []string) {
 
 // toldLost reports whether a process has said that it held message n, and lost it, when it expired: Counts.Lost, Observer.Settled.
 func (f *facts) toldLost(n int) bool {
-	expires := f.r.sent[n].at + f.s.shortest()
+	expires := f.s.expires(f.s.byServer(f.r.sent[n].at))
 	return slices.ContainsFunc(f.r.settled, func(s settled) bool {
 		return s.message == n && s.outcome == reprise.OutcomeLost && s.at > expires-time.Minute
 	})
@@ -61,14 +61,17 @@ func (f *facts) behindKept(n int) bool {
 func (f *facts) expiredUnseen(n int) bool {
 	shortest := f.s.shortest()
 	for _, g := range f.r.gone {
-		old := f.r.since(g.sent)+shortest <= g.at
+		old := f.r.since(g.sent)+shortest <= f.s.byServer(g.at)
 		if g.message != n || !old {
 			continue
 		}
 		if !g.received {
 			return true
 		}
-		expires := f.r.since(g.sent) + shortest
+		if slices.ContainsFunc(f.s.Jumps, func(j jump) bool { return f.s.byServer(j.At) >= f.r.since(g.sent) || !f.knownSkew() }) {
+			return true // the clock by which it expires was not the one that the processes knew
+		}
+		expires := f.s.expires(f.r.since(g.sent))
 		if !slices.ContainsFunc(f.r.processes, func(l *life) bool {
 			return l.from < expires && (l.until == 0 || l.until > expires || l.stopped == f.r.over)
 		}) {
@@ -116,7 +119,7 @@ func endsInTime(f *facts) []string {
 
 // endable reports whether each message ends at all.
 func (f *facts) endable() bool {
-	if f.s.shortest() < 3*time.Hour && f.s.Queue.MaxReceives == 0 && !f.s.Queue.SeparateDeadLetters {
+	if f.s.longest() < 3*time.Hour && f.s.Queue.MaxReceives == 0 && !f.s.Queue.SeparateDeadLetters {
 		return true
 	}
 	for _, m := range f.s.Messages {
@@ -209,7 +212,8 @@ func fewCopies(f *facts) (how []string) {
 		return how
 	}
 	several := len(f.r.processes) > 1
-	if several && f.has(sqsserver.FaultDuplicate, sqsserver.FaultEarlyRedelivery, sqsserver.FaultLoseLease, sqsserver.FaultStaleHandle) { // SQS gives a message to two of them
+	leaps := len(f.s.Jumps) > 0 && !f.calm
+	if several && (leaps || f.has(sqsserver.FaultDuplicate, sqsserver.FaultEarlyRedelivery, sqsserver.FaultLoseLease, sqsserver.FaultStaleHandle)) { // SQS gives a message to two of them
 		return how
 	}
 	for n := range f.s.Messages {
@@ -236,7 +240,7 @@ func fewCopies(f *facts) (how []string) {
 // those in a copy's history; others are estimated". A run that died with its process counts; so may receives that a fault
 // of SQS has added, in a process that has not seen the run, or that SQS adds after it has confirmed a delete.
 func (f *facts) estimated() bool {
-	return len(f.crashes) > 0 || len(f.r.processes) > 1 && len(f.s.Faults) > 0 ||
+	return len(f.crashes) > 0 || len(f.r.processes) > 1 && len(f.s.Faults) > 0 || len(f.s.Jumps) > 0 && !f.calm ||
 		f.has(sqsserver.FaultLoseDelete, sqsserver.FaultLoseReply, sqsserver.FaultSlowReply, sqsserver.FaultDuplicate, sqsserver.FaultEarlyRedelivery, sqsserver.FaultLoseLease)
 }
 

@@ -239,7 +239,7 @@ func healthIsHonest(f *facts) (how []string) {
 
 // announced returns a message of the process that it has announced to expire, and that is still there to expire.
 func (f *facts) announced(s sample) (n int, e *expiring) {
-	if len(f.s.Changes) > 0 {
+	if len(f.s.Changes)+len(f.s.Jumps) > 0 {
 		return 0, nil
 	}
 	for i := range f.r.expiring {

@@ -125,6 +125,9 @@ func (f *facts) isCalm() bool {
 	if len(s.Faults)+len(s.Outages)+len(s.KeyDown)+len(s.Changes)+len(s.Acts)+len(f.crashes) > 0 || s.Queue.InFlightLimit > 0 {
 		return false
 	}
+	if len(s.Jumps) > 0 && !f.knownSkew() {
+		return false
+	}
 	for _, v := range s.Versions { // "A heartbeat that takes longer than a fifth of it counts as failed"
 		if 6*max(s.Latency, time.Millisecond) > cmp.Or(v.Lease, time.Minute) {
 			return false
@@ -146,6 +149,41 @@ func (f *facts) isCalm() bool {
 		}
 	}
 	return !slices.ContainsFunc(f.r.runs, func(r *run) bool { return r.result == unavailable || r.result == timeout || r.cause == "stopping" })
+}
+
+// knownSkew reports whether the clocks differ by the same time from the beginning, and all processes can know it from SQS's replies.
+func (f *facts) knownSkew() bool {
+	return !slices.ContainsFunc(f.s.Jumps, func(j jump) bool { return j.At > 0 }) &&
+		!slices.ContainsFunc(f.s.Processes, func(p process) bool { return !f.s.version(p).SDK })
+}
+
+// byServer returns SQS's time at a time of the processes.
+func (s *scenario) byServer(at time.Duration) time.Duration {
+	ahead := time.Duration(0)
+	for _, j := range s.Jumps {
+		if j.At <= at {
+			ahead += j.By
+		}
+	}
+	return at + ahead
+}
+
+// skew is how far SQS's clock is ahead from the beginning.
+func (s *scenario) skew() time.Duration { return s.byServer(0) }
+
+// expires returns when a message is dropped that SQS got at a time by its clock: by the clock of the processes.
+func (s *scenario) expires(sent time.Duration) time.Duration {
+	end, ahead := sent+s.shortest(), time.Duration(0)
+	jumps := slices.SortedFunc(slices.Values(s.Jumps), func(a, b jump) int { return cmp.Compare(a.At, b.At) })
+	for _, j := range jumps {
+		if end-ahead < j.At {
+			break
+		}
+		if ahead += j.By; j.At+ahead >= end {
+			return j.At // this one leaps over its end
+		}
+	}
+	return end - ahead
 }
 
 // version returns the only version that runs, if there is only one.

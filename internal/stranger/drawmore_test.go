@@ -21,6 +21,7 @@ func (s *scenario) drawMore(window, scale time.Duration) {
 	s.drawKeys(window)
 	s.drawOperator(window)
 	s.drawPool(window)
+	s.drawJumps(window)
 	if d := s.own("unavailable"); d.chance(0.1) {
 		for i := range s.Versions {
 			s.Versions[i].OwnUnavailable = d.chance(0.7)
@@ -80,6 +81,26 @@ func (s *scenario) drawOperator(window time.Duration) {
 	for i := range s.Versions {
 		if v := &s.Versions[i]; v.Keys == 0 && d.chance(0.5) {
 			v.Keys = d.count(1, 8)
+		}
+	}
+}
+
+// drawJumps draws clocks that differ, from the beginning or suddenly.
+func (s *scenario) drawJumps(window time.Duration) {
+	d := s.own("jumps")
+	if !d.chance(0.1) {
+		return
+	}
+	for range d.count(1, 3) {
+		j := jump{By: d.duration(time.Second, pick(d, time.Minute, time.Hour, 12*time.Hour))}
+		if d.chance(0.6) {
+			j.At = d.duration(time.Millisecond, window)
+		}
+		s.Jumps = append(s.Jumps, j)
+	}
+	if d.chance(0.5) { // the SDK tells how far the clocks are apart
+		for i := range s.Versions {
+			s.Versions[i].SDK = true
 		}
 	}
 }

@@ -34,6 +34,9 @@ func lastPlanned(s *scenario) time.Duration {
 			last = max(last, e.At)
 		}
 	}
+	for _, j := range s.Jumps {
+		last = max(last, j.At)
+	}
 	for _, c := range s.Changes {
 		last = max(last, c.At)
 	}
@@ -81,11 +84,14 @@ func endsBy(s *scenario) time.Duration {
 			total = add(total, time.Duration(e.Fails+1)*(e.Takes+n.Wait)+time.Minute)
 		}
 	}
+	for _, j := range s.Jumps { // clients that do not tell the clocks apart count ages too low by so much
+		total = add(total, j.By)
+	}
 	if s.kills() {
 		total = add(total, 12*time.Hour) // marked messages wait up to two hours between their turns
 	}
-	if s.shortest() < 3*time.Hour { // messages that are given up may wait for its end: see world.look
-		total = add(total, s.shortest())
+	if s.longest() < 3*time.Hour { // messages that are given up may wait for its end: see world.look
+		total = add(total, s.longest())
 	}
 	return add(total, time.Hour)
 }
@@ -150,6 +156,15 @@ func (s *scenario) shortest() time.Duration {
 		shortest = min(shortest, cmp.Or(c.Retention, shortest))
 	}
 	return shortest
+}
+
+// longest returns the longest retention that the queue has.
+func (s *scenario) longest() time.Duration {
+	longest := cmp.Or(s.Queue.Retention, 96*time.Hour)
+	for _, c := range s.Changes {
+		longest = max(longest, c.Retention)
+	}
+	return longest
 }
 
 func add(a, b time.Duration) time.Duration {

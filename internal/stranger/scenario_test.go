@@ -20,6 +20,7 @@ type scenario struct {
 	Faults    []spell
 	Outages   []span // of what handlers depend on
 	KeyDown   []keyOutage
+	Jumps     []jump
 	Changes   []change
 	Acts      []act
 
@@ -168,6 +169,10 @@ type keyOutage struct {
 	When span
 	Key  int
 }
+
+// jump is a time by which SQS's clock is suddenly ahead: the machine of all processes has slept for so long and its
+// wall clock was not set, or SQS's clock differs from theirs.
+type jump struct{ At, By time.Duration }
 
 // change sets attributes of the queue while consumers run. A MaxReceives of 0 leaves the RedrivePolicy as it
 // is, one below 0 removes it.

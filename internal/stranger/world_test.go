@@ -174,6 +174,9 @@ func (w *world) follow() {
 	for _, a := range w.s.Acts {
 		events = append(events, event{a.At, func() { w.act(a) }})
 	}
+	for _, j := range w.s.Jumps {
+		events = append(events, event{j.At, func() { w.jump(j.By) }})
+	}
 	for i, n := range w.s.Neighbours {
 		for j, e := range n.Errands {
 			events = append(events, event{e.At, func() { w.sendErrand(i, j) }})
@@ -221,6 +224,13 @@ func (w *world) sleep(d time.Duration) bool {
 		return false
 	case <-timer.C:
 		return !isClosed(w.done)
+	}
+}
+
+func (w *world) jump(by time.Duration) {
+	w.look() // what the jump leaps over has been there
+	if err := w.server.Advance(by); err != nil {
+		w.t.Error(err)
 	}
 }
 
@@ -347,7 +357,7 @@ func (w *world) look() (finished bool) {
 	if w.over > 0 || len(w.processes) < len(w.s.Processes) || w.errandsWait() {
 		return false
 	}
-	return !slices.ContainsFunc(waiting, func(m sqsserver.MessageInfo) bool { return !w.givenUp(m.ID) || w.s.shortest() < 3*time.Hour })
+	return !slices.ContainsFunc(waiting, func(m sqsserver.MessageInfo) bool { return !w.givenUp(m.ID) || w.s.longest() < 3*time.Hour })
 }
 
 // givenUp reports whether a consumer has said that it keeps the message until it expires.

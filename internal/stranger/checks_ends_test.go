@@ -119,6 +119,9 @@ func endsInTime(f *facts) []string {
 
 // endable reports whether each message ends at all.
 func (f *facts) endable() bool {
+	if f.anyLambda() {
+		return f.endableByLambda()
+	}
 	if f.s.longest() < 3*time.Hour && f.s.Queue.MaxReceives == 0 && !f.s.Queue.SeparateDeadLetters {
 		return true
 	}
@@ -211,8 +214,11 @@ func fewCopies(f *facts) (how []string) {
 	if f.has(sqsserver.FaultLoseDelete) { // SQS confirms deletes that it does not make
 		return how
 	}
-	several := len(f.r.processes) > 1
+	several := len(f.r.processes) > 1 || f.anyLambda()
 	leaps := len(f.s.Jumps) > 0 && !f.calm
+	if f.anyLambda() && len(f.s.Faults) > 0 { // no process remembers what Lambda could not delete
+		return how
+	}
 	if several && (leaps || f.has(sqsserver.FaultDuplicate, sqsserver.FaultEarlyRedelivery, sqsserver.FaultLoseLease, sqsserver.FaultStaleHandle)) { // SQS gives a message to two of them
 		return how
 	}
@@ -240,14 +246,14 @@ func fewCopies(f *facts) (how []string) {
 // those in a copy's history; others are estimated". A run that died with its process counts; so may receives that a fault
 // of SQS has added, in a process that has not seen the run, or that SQS adds after it has confirmed a delete.
 func (f *facts) estimated() bool {
-	return len(f.crashes) > 0 || len(f.r.processes) > 1 && len(f.s.Faults) > 0 || len(f.s.Jumps) > 0 && !f.calm ||
+	return len(f.crashes) > 0 || f.anyLambda() || len(f.r.processes) > 1 && len(f.s.Faults) > 0 || len(f.s.Jumps) > 0 && !f.calm ||
 		f.has(sqsserver.FaultLoseDelete, sqsserver.FaultLoseReply, sqsserver.FaultSlowReply, sqsserver.FaultDuplicate, sqsserver.FaultEarlyRedelivery, sqsserver.FaultLoseLease)
 }
 
 // leasesLost returns how often a process of several has lost its lease on message n: another may have received it then.
 func (f *facts) leasesLost(n int) (count int) {
 	for _, s := range f.r.settled {
-		count += b2i(s.message == n && s.outcome == reprise.OutcomeLost && len(f.r.processes) > 1)
+		count += b2i(s.message == n && s.outcome == reprise.OutcomeLost && (len(f.r.processes) > 1 || f.anyLambda()))
 	}
 	return count
 }
@@ -272,6 +278,8 @@ func innocentsLive(f *facts) (how []string) {
 				continue // it had to wait behind another, until the end of the retention
 			case story.err == nil && story.story.Reason == retry.ReasonReceives.String() && !f.calm && (f.s.Queue.FIFO || f.anyVia(reprise.ViaVisibility)):
 				continue // "at the last permitted receive they are dead-lettered with the reason receives"
+			case story.err != nil && f.anyLambda():
+				continue // messages that are not begun come back at once, and SQS counts their receives
 			case story.err != nil && (len(f.s.Faults)+len(f.crashes)+len(f.s.Changes) > 0 || !f.calm && (f.s.Queue.FIFO || f.anyVia(reprise.ViaVisibility))):
 				continue // SQS has moved it, after receives that no consumer has seen
 			}

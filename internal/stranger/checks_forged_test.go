@@ -101,6 +101,20 @@ func TestChecksCanFail(t *testing.T) {
 			}
 		},
 		"errands": func(s *scenario, _ *record) { s.Neighbours = []neighbour{{Errands: []errand{{}}}} },
+		"reply": func(_ *scenario, r *record) {
+			r.invocations = []*invocation{{ended: 1, messages: map[string]int{"x": 0}}}
+		},
+		"deadline": func(_ *scenario, r *record) {
+			r.invocations = []*invocation{{deadline: time.Second}}
+			last(r, 1).invocation = r.invocations[0]
+		},
+		"group": func(s *scenario, r *record) {
+			s.Queue.FIFO = true
+			r.invocations = []*invocation{{deadline: time.Hour}}
+			for _, run := range r.runs {
+				run.invocation = r.invocations[0]
+			}
+		},
 		"paused": func(_ *scenario, r *record) {
 			r.processes[0].pauses = []pauseSwitch{{key: r.processes[0].settings.key(1), on: true}}
 			last(r, 1).began++

@@ -122,7 +122,7 @@ func contentIsKept(f *facts) (how []string) {
 // neverEarly holds that no run comes before the time that the attempt before it has announced, where no
 // other process can take the message from a lease that SQS has broken.
 func neverEarly(f *facts) (how []string) {
-	alone := len(f.r.processes) == 1 && len(f.s.Acts) == 0 && len(f.s.Outages) == 0 && !f.anyResult(unavailable, timeout)
+	alone := len(f.r.processes) == 1 && !(f.anyLambda() && len(f.s.Faults)+len(f.s.Jumps) > 0) && len(f.s.Acts) == 0 && len(f.s.Outages) == 0 && !f.anyResult(unavailable, timeout)
 	if !f.calm && !alone {
 		return nil
 	}
@@ -220,7 +220,7 @@ func oneAtATime(f *facts) (how []string) {
 		runs := f.byMessage[n]
 		for i, a := range runs {
 			for _, b := range runs[i+1:] {
-				same := a.process == b.process && a.id == b.id
+				same := a.process == b.process && a.id == b.id && (a.invocation == b.invocation || len(f.s.Faults)+len(f.s.Jumps) == 0)
 				if (same || f.calm) && a.began < f.until(b) && b.began < f.until(a) {
 					how = append(how, fmt.Sprintf("%s ran in process %d from %v to %v, and in process %d from %v", f.name(n), a.process, a.began, f.until(a), b.process, b.began))
 				}
@@ -236,7 +236,7 @@ func withinConcurrency(f *facts) (how []string) {
 		return nil
 	}
 	for p, l := range f.r.processes {
-		if l.settings.Batch {
+		if l.settings.Batch || l.settings.Lambda {
 			continue
 		}
 		type edge struct {
@@ -287,7 +287,7 @@ func withinRate(f *facts) (how []string) {
 		return nil
 	}
 	for p, l := range f.r.processes {
-		if l.settings.Rate == 0 || l.settings.Lane || l.settings.Batch {
+		if l.settings.Rate == 0 || l.settings.Lambda || l.settings.Lane || l.settings.Batch {
 			continue
 		}
 		var starts []time.Duration
@@ -313,7 +313,7 @@ func withinRate(f *facts) (how []string) {
 func timeoutsHold(f *facts) (how []string) {
 	for _, r := range f.r.runs {
 		v := f.r.processes[r.process].settings
-		if v.HandlerTimeout == 0 || r.batch || r.step.Ignores || !r.done {
+		if v.HandlerTimeout == 0 || v.Lambda || r.batch || r.step.Ignores || !r.done {
 			continue
 		}
 		if r.ended-r.began > v.HandlerTimeout {
@@ -353,7 +353,7 @@ func (f *facts) longRuns() bool {
 // givenUpStays holds that a message that was given up does not run again in the same process.
 func givenUpStays(f *facts) (how []string) {
 	for _, a := range f.r.attempts {
-		if a.reason != retry.ReasonPermanent || a.message < 0 || f.s.Messages[a.message].Forged != notForged {
+		if a.reason != retry.ReasonPermanent || f.r.processes[a.process].settings.Lambda || a.message < 0 || f.s.Messages[a.message].Forged != notForged {
 			continue
 		}
 		for _, r := range f.byMessage[a.message] {

@@ -46,6 +46,9 @@ var checks = []check{
 	{"priority", `Pool: "Priorities are strict: a handler starts only if no message of a higher priority is ready"`, prioritiesAreStrict},
 	{"weights", `priorities.md: "Among queues that all have messages, handlers are started in proportion to the weights, over any time, exact to one start"; "except at most ten"`, weightsHold},
 	{"errands", `promises.md: "A pool stops as a whole or in part, and loses nothing in crashes"; Pool: "If one consumer has no message for a place, the others can use it"`, errandsAreDone},
+	{"reply", `lambda.md: "a message succeeds: the reply does not name it, and Lambda deletes it"; "it fails, or panics: the reply names it"; Response: "tells Lambda which messages of an event it must not delete"`, repliesAreRight},
+	{"deadline", `lambda.md: "handlers' contexts end 3 seconds before, or a quarter of the time if that is less"; SQS: "They end with time left to settle"`, deadlinesHold},
+	{"group", `lambda.md: "a FIFO message fails: its group stops there and comes back with it"`, groupsStop},
 	{"paused", `Pause: "stops the consumer from starting handlers and from receiving, until Consumer.Resume"; PauseKey: "It fails if there is no Config.Outage.Key"`, pausesHold},
 	{"keyed", `Outage.Key: "Then each key has a breaker of its own ... and an outage of one key delays only its own messages"`, keysAreApart},
 	{"health", `Status.Problem: "describes what is wrong"; Counts.LeasesEnded: "While there are any, and for five minutes after, the health is degraded"`, healthIsHonest},
@@ -114,6 +117,11 @@ func newFacts(s *scenario, r *record) *facts {
 			f.crashes = append(f.crashes, l.until)
 		}
 	}
+	for _, in := range r.invocations {
+		if in.died > 0 {
+			f.crashes = append(f.crashes, in.died)
+		}
+	}
 	f.calm = f.isCalm()
 	return f
 }
@@ -125,7 +133,7 @@ func (f *facts) isCalm() bool {
 	if len(s.Faults)+len(s.Outages)+len(s.KeyDown)+len(s.Changes)+len(s.Acts)+len(f.crashes) > 0 || s.Queue.InFlightLimit > 0 {
 		return false
 	}
-	if len(s.Jumps) > 0 && !f.knownSkew() {
+	if f.anyLambda() || len(s.Jumps) > 0 && !f.knownSkew() {
 		return false
 	}
 	for _, v := range s.Versions { // "A heartbeat that takes longer than a fifth of it counts as failed"

@@ -22,6 +22,7 @@ func (s *scenario) drawMore(window, scale time.Duration) {
 	s.drawOperator(window)
 	s.drawPool(window)
 	s.drawJumps(window)
+	s.drawLambda()
 	if d := s.own("unavailable"); d.chance(0.1) {
 		for i := range s.Versions {
 			s.Versions[i].OwnUnavailable = d.chance(0.7)

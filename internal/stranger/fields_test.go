@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/repriselambda"
 	"github.com/reprise-sqs/reprise/retry"
 )
 
@@ -20,6 +21,16 @@ func (s *scenario) inputs(t *testing.T) (all []any) {
 	for _, plan := range s.Processes {
 		v := s.version(plan)
 		p := &program{w: w, life: &life{settings: v}, plan: plan}
+		if v.Lambda {
+			cfg, err := p.config(v, places{dead: "dead"})
+			if err != nil {
+				t.Fatalf("seed %d: %v", s.Seed, err)
+			}
+			if all = append(all, v.functionConfig(nil, cfg)); v.Batch {
+				all = append(all, v.batchFunctionConfig(nil, cfg))
+			}
+			continue
+		}
 		cfg, err := p.config(v, places{lane: "lane", dead: "dead"})
 		if err != nil {
 			t.Fatalf("seed %d: %v", s.Seed, err)
@@ -42,7 +53,7 @@ func (s *scenario) inputs(t *testing.T) (all []any) {
 
 // inputTypes are the types that a user of the library fills in.
 var inputTypes = []reflect.Type{
-	reflect.TypeFor[reprise.PoolConfig](),
+	reflect.TypeFor[reprise.PoolConfig](), reflect.TypeFor[repriselambda.Config](), reflect.TypeFor[repriselambda.BatchConfig](),
 	reflect.TypeFor[reprise.Config](), reflect.TypeFor[reprise.Outage](), reflect.TypeFor[reprise.RetryLane](), reflect.TypeFor[reprise.Share](),
 	reflect.TypeFor[reprise.Observer](), reflect.TypeFor[reprise.BatchConfig](), reflect.TypeFor[reprise.SenderConfig](),
 	reflect.TypeFor[reprise.Outgoing](), reflect.TypeFor[retry.Policy](), reflect.TypeFor[retry.Rule](),
@@ -50,7 +61,9 @@ var inputTypes = []reflect.Type{
 }
 
 // notDrawn are fields that no scenario sets, and why.
-var notDrawn = map[string]string{}
+var notDrawn = map[string]string{
+	"repriselambda.Config.Client": "the test makes no client; New refuses a function without one",
+}
 
 // TestEveryFieldIsDrawn: each field of each configuration has a value other than zero in some scenario, and each
 // named value of a choice is chosen.

@@ -24,7 +24,7 @@ func (p *program) Handle(ctx context.Context, m *reprise.Message) error {
 	p.w.busy.Add(1)
 	defer p.w.busy.Done()
 	defer p.w.call(p.number, -1)()
-	r, s := p.begin(m, false)
+	r, s := p.begin(ctx, m, false)
 	return p.work(ctx, r, s)
 }
 
@@ -36,7 +36,7 @@ func (p *program) HandleBatch(ctx context.Context, ms []*reprise.Message) []erro
 	runs := make([]*run, len(ms))
 	steps := make([]step, len(ms))
 	for i, m := range ms {
-		runs[i], steps[i] = p.begin(m, true)
+		runs[i], steps[i] = p.begin(ctx, m, true)
 	}
 	errs := make([]error, len(ms))
 	for i, m := range ms {
@@ -63,7 +63,7 @@ func (w *world) call(process, queue int) (end func()) {
 }
 
 // begin notes the start of a run, and says what it will do.
-func (p *program) begin(m *reprise.Message, batch bool) (*run, step) {
+func (p *program) begin(ctx context.Context, m *reprise.Message, batch bool) (*run, step) {
 	w := p.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -71,6 +71,7 @@ func (p *program) begin(m *reprise.Message, batch bool) (*run, step) {
 	r := &run{
 		process: p.number, message: n, id: m.ID, origin: m.OriginID, group: m.GroupID, attempt: m.Attempt, receives: m.Receives,
 		sent: m.Sent, first: m.FirstReceived, began: w.now(), batch: batch,
+		invocation: invocationOf(ctx),
 	}
 	if n >= 0 && n < len(w.s.Messages) {
 		w.nth[n]++
@@ -103,7 +104,7 @@ func (p *program) work(ctx context.Context, r *run, s step) error {
 	if ctx.Err() != nil {
 		r.cause, r.causeAt = causeOf(ctx), w.now()
 	}
-	if p.life.crashed {
+	if p.life.crashed || r.invocation != nil && r.invocation.died+r.invocation.ended > 0 { // Lambda freezes what runs on
 		w.nth[max(r.message, 0)] -= b2i(r.message >= 0)
 		return errors.New("nobody hears this: the process is dead")
 	}
@@ -157,6 +158,10 @@ func (p *program) verdict(r *run, s step) error {
 		panic(r.err)
 	case kill:
 		r.done = false
+		if r.invocation != nil {
+			r.invocation.die(p.w.now())
+			return errors.New("nobody hears this: the function is dead")
+		}
 		p.crash()
 		p.w.busy.Go(func() { p.w.restart(p, max(s.Wait, time.Second)) })
 		return errors.New("nobody hears this: the process is dead")

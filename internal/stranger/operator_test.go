@@ -12,7 +12,7 @@ func (w *world) act(a act) {
 	if a.Process >= 0 && a.Process < len(w.processes) {
 		p = w.processes[a.Process].program
 	}
-	alive := p != nil && !p.life.crashed && p.life.stopped == 0
+	alive := p != nil && p.consumer != nil && !p.life.crashed && p.life.stopped == 0
 	w.mu.Unlock()
 	if !alive {
 		return

@@ -145,6 +145,9 @@ func endsIn(s *scenario, v settings) time.Duration {
 		}
 		runs = add(runs, time.Duration(tries)*max(0, linger))
 	}
+	if v.Lambda { // what a function that dies has received comes back after the visibility timeout; the others share nothing
+		waits = add(waits, time.Duration(tries)*(7*v.Timeout+5*time.Minute))
+	}
 	perTry := s.Queue.Delay + 30*time.Second + v.Lease
 	return add(add(runs, waits), time.Duration(tries)*perTry/4+20*perTry)
 }

@@ -17,7 +17,8 @@ type program struct {
 	number   int
 	life     *life
 	plan     process
-	consumer *reprisetest.Consumer
+	consumer *reprisetest.Consumer // nil: it is a function
+	function *mapping
 
 	pool       *reprise.Pool // nil: it has none
 	neighbours []*reprisetest.Consumer
@@ -42,6 +43,10 @@ func (w *world) start(plan process) {
 		client = w.q.Client()
 	}
 	client = wire{client, w, p.number}
+	if v.Lambda {
+		p.mapTo(client, v, cfg)
+		return
+	}
 	batch := v.batchConfig(cfg)
 	if v.Batch {
 		_, err = reprise.NewBatchConsumer(client, w.q.URL(), p, batch)
@@ -64,20 +69,27 @@ func (w *world) start(plan process) {
 	}
 	p.life.program = p
 	w.mu.Unlock()
-	if plan.Until > 0 {
-		w.busy.Go(func() {
-			if !w.sleep(plan.Until - w.now()) {
-				return
-			}
-			if plan.Crash {
-				w.mu.Lock()
-				defer w.mu.Unlock()
-				p.crash()
-				return
-			}
-			p.stop()
-		})
+	p.endAsPlanned()
+}
+
+// endAsPlanned ends the process at its time.
+func (p *program) endAsPlanned() {
+	w, plan := p.w, p.plan
+	if plan.Until == 0 {
+		return
 	}
+	w.busy.Go(func() {
+		if !w.sleep(plan.Until - w.now()) {
+			return
+		}
+		if plan.Crash {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			p.crash()
+			return
+		}
+		p.stop()
+	})
 }
 
 // stop asks the process to stop, and waits until it has.
@@ -90,6 +102,10 @@ func (p *program) stop() {
 	}
 	l.stopped = w.now()
 	w.mu.Unlock()
+	if p.function != nil {
+		p.function.stop()
+		return
+	}
 	neighbours := p.stopNeighbours()
 	report := p.consumer.Stop()
 	ended := w.now()
@@ -109,6 +125,10 @@ func (p *program) stop() {
 
 // crash kills the process. The world's lock is held.
 func (p *program) crash() {
+	if p.life.until == 0 && !p.life.crashed && p.function != nil {
+		p.life.crashed, p.life.until = true, p.w.now()
+		p.function.crash()
+	}
 	if p.life.until == 0 && !p.life.crashed && p.consumer != nil {
 		p.life.crashed, p.life.until = true, p.w.now()
 		p.consumer.Crash()

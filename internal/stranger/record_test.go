@@ -24,6 +24,7 @@ type record struct {
 	queueURL string
 
 	runs        []*run
+	invocations []*invocation
 	calls       []*call
 	arrivals    []arrival
 	errands     []*errandRun
@@ -61,6 +62,7 @@ type run struct {
 	contentOK          bool
 	step               step
 	interrupted, batch bool
+	invocation         *invocation // nil: of no function
 }
 
 // call is a call of a handler, of a message or a batch.

@@ -76,9 +76,13 @@ type settings struct {
 	BatchSize      int
 	BatchLinger    time.Duration
 	BatchBytes     int
-	SDK            bool // through the real client of the SDK
-	Pooled         bool // in a pool, beside the neighbours
-	Places         int  // of the pool
+	SDK            bool          // through the real client of the SDK
+	Lambda         bool          // a function under an event source mapping, instead of a consumer
+	Timeout        time.Duration // of the function
+	EventSize      int           // records of an event, at most
+	Instances      int           // invocations at once
+	Pooled         bool          // in a pool, beside the neighbours
+	Places         int           // of the pool
 	Share          reprise.Share
 }
 

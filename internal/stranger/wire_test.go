@@ -3,6 +3,7 @@ package stranger_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -129,7 +130,7 @@ func (c wire) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInpu
 			accepted[aws.ToString(e.Id)] = true
 		}
 	}
-	letter := c.w.dead != nil && aws.ToString(in.QueueUrl) == c.w.dead.URL()
+	letter := c.w.dead != nil && strings.HasSuffix(aws.ToString(in.QueueUrl), "/"+c.w.dead.Name())
 	for _, e := range in.Entries {
 		n := number(aws.ToString(e.MessageBody))
 		c.w.mu.Lock()

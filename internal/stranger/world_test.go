@@ -321,7 +321,7 @@ func (w *world) look() (finished bool) {
 	programs := slices.Clone(w.processes)
 	w.mu.Unlock()
 	for n, l := range programs {
-		if l.program == nil || l.crashed || l.until > 0 {
+		if l.program == nil || l.program.consumer == nil || l.crashed || l.until > 0 {
 			continue
 		}
 		status := l.program.status()

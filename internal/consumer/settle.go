@@ -48,8 +48,13 @@ func (c *Machine) settle(d *Delivery, now time.Time) {
 	}
 }
 
-// skip settles d without running its handler.
+// skip settles d without running its handler. Whatever d waits for, it is only deleted if its work is done: begin has not
+// looked at one behind the head of its group.
 func (c *Machine) skip(d *Delivery, v Verdict, now time.Time) {
+	if known := c.memory.Recall(d.ID, now); known.Done && v.comesAgain() {
+		d.copied = known.Copied
+		v = Verdict{Outcome: OutcomeDelete}
+	}
 	v = c.route(d, v, now)
 	c.unready(d, now)
 	c.move(d, stateSettling)

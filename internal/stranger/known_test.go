@@ -39,6 +39,15 @@ func TestKnown(t *testing.T) {
 			Processes: []process{{}},
 			Messages:  []message{{Steps: []step{{Takes: 1625 * time.Second, Ignores: true}}}},
 		},
+		"work that is done, behind another message of its group": {
+			Queue:     queueSettings{FIFO: true, MaxReceives: 25},
+			Processes: []process{{}},
+			Messages: []message{
+				{At: 6062655023, Group: 2, Steps: []step{{Result: unavailable}, {Result: release}, {}}},
+				{At: 7517923054, Group: 2},
+			},
+			Faults: []spell{{When: span{Until: 20 * time.Second}, Kind: sqsserver.FaultLoseLease}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) { replay(t, s) })
 	}

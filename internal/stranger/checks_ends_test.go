@@ -15,7 +15,7 @@ import (
 // or was announced to expire.
 func notLost(f *facts) (how []string) {
 	for n := range f.s.Messages {
-		if f.r.sent[n].err != nil || !f.r.sent[n].done {
+		if f.r.sent[n].err != nil || !f.r.sent[n].done || f.r.cut && f.r.sent[n].at >= f.r.over { // no process was left for it
 			continue
 		}
 		announced := slices.ContainsFunc(f.r.expiring, func(e expiring) bool { return e.message == n })
@@ -31,7 +31,8 @@ func notLost(f *facts) (how []string) {
 func (f *facts) toldLost(n int) bool {
 	expires := f.s.expires(f.s.byServer(f.r.sent[n].at))
 	return slices.ContainsFunc(f.r.settled, func(s settled) bool {
-		return s.message == n && s.outcome == reprise.OutcomeLost && s.at > expires-time.Minute
+		lease := cmp.Or(f.r.processes[s.process].settings.Lease, time.Minute) // for which it may stay hidden then
+		return s.message == n && s.outcome == reprise.OutcomeLost && s.at > expires-max(lease, time.Minute)
 	})
 }
 
@@ -65,7 +66,7 @@ func (f *facts) expiredUnseen(n int) bool {
 		if g.message != n || !old {
 			continue
 		}
-		if !g.received {
+		if !g.received || g.visible { // it waited in its queue, and no process held it or hid it
 			return true
 		}
 		if slices.ContainsFunc(f.s.Jumps, func(j jump) bool { return f.s.byServer(j.At) >= f.r.since(g.sent) || !f.knownSkew() }) {

@@ -37,6 +37,11 @@ func (l *life) paused(key string, at time.Duration) (paused bool) {
 	return paused
 }
 
+// pausedWithin reports whether the process was paused at some time between two.
+func (l *life) pausedWithin(from, until time.Duration) bool {
+	return l.paused("", from) || slices.ContainsFunc(l.pauses, func(s pauseSwitch) bool { return s.key == "" && s.at >= from && s.at <= until })
+}
+
 // keysAreApart holds that breakers are those of keys where there are keys, and that one whose messages never meet
 // anything unavailable stays closed.
 func keysAreApart(f *facts) (how []string) {

@@ -213,7 +213,7 @@ func healthIsHonest(f *facts) (how []string) {
 		if s.status.GivingUp != nil {
 			wrong = append(wrong, s.status.GivingUp.String())
 		}
-		if s.failing > noticed {
+		if s.failing > noticed && !f.r.processes[s.process].pausedWithin(s.at-s.failing, s.at) { // a process that is paused does not receive
 			wrong = append(wrong, fmt.Sprintf("receives have failed for %v", s.failing))
 		}
 		for _, before := range ended[s.process] {

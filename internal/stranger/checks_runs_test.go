@@ -50,11 +50,11 @@ func (f *facts) lies(n int, story reprise.Story) (lies []string) {
 			last = r
 		}
 	}
-	if story.Source != f.r.queueARN && story.Source != f.r.queueURL {
-		lies = append(lies, "its queue is "+f.r.queueARN)
-	}
 	// A history whose time is minutes from SQS's, by clocks that differ unknown to the process, is not taken for a consumer's own.
 	clocks := len(f.s.Jumps) == 0 || f.knownSkew()
+	if clocks && story.Source != f.r.queueARN && story.Source != f.r.queueURL {
+		lies = append(lies, "its queue is "+f.r.queueARN)
+	}
 	if clocks && f.r.sent[n].id != "" && len(f.unanswered[n]) == 0 && story.Origin != f.r.sent[n].id {
 		lies = append(lies, "it was sent as "+f.r.sent[n].id)
 	}
@@ -206,6 +206,9 @@ func (f *facts) skews() []time.Duration {
 // until returns when a run was over, for what it could disturb.
 func (f *facts) until(r *run) time.Duration {
 	if !r.done {
+		if in := r.invocation; in != nil {
+			return max(r.began, cmp.Or(in.died, in.ended, f.r.over))
+		}
 		if l := f.r.processes[r.process]; l.crashed {
 			return max(r.began, l.until)
 		}

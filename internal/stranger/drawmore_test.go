@@ -4,6 +4,8 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"time"
+
+	"github.com/reprise-sqs/reprise"
 )
 
 // own is a source of choices for one feature: what is drawn for others does not change it.
@@ -23,6 +25,7 @@ func (s *scenario) drawMore(window, scale time.Duration) {
 	s.drawPool(window)
 	s.drawJumps(window)
 	s.drawLambda()
+	s.drawRare()
 	if d := s.own("unavailable"); d.chance(0.1) {
 		for i := range s.Versions {
 			s.Versions[i].OwnUnavailable = d.chance(0.7)
@@ -42,6 +45,32 @@ func (s *scenario) drawSending() {
 		m := &s.Messages[i]
 		m.Traced = traced && d.chance(0.5)
 		m.Tenant = tenants && d.chance(0.7)
+	}
+}
+
+// drawRare draws what would hardly ever come together otherwise.
+func (s *scenario) drawRare() {
+	d := s.own("rare")
+	if s.Queue.FIFO && d.chance(0.2) {
+		s.Queue.Delay = d.whole(time.Second, 15*time.Minute)
+	}
+	for i := range s.Versions {
+		v := &s.Versions[i]
+		if v.Lane && d.chance(0.3) {
+			v.Via = reprise.ViaRequeue
+		}
+		if !s.Queue.FIFO && d.chance(0.1) { // "On standard queues it has no effect"
+			v.FIFO = pick(d, reprise.FIFOBlock, reprise.FIFOSkip)
+		}
+	}
+	if m := &s.Messages[d.IntN(len(s.Messages))]; d.chance(0.03) {
+		m.Size, m.Attributes = 1<<20-d.IntN(600), 0
+	}
+	if m := &s.Messages[d.IntN(len(s.Messages))]; d.chance(0.03) {
+		m.Steps = append([]step{{Result: kill, Takes: d.duration(time.Millisecond, 10*time.Second), Wait: d.duration(time.Second, time.Minute)}}, m.Steps...)
+		if last := m.Steps[len(m.Steps)-1].Result; last == kill {
+			m.Steps = append(m.Steps, step{})
+		}
 	}
 }
 

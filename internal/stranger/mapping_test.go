@@ -277,19 +277,16 @@ func through[In, Out any](c cut, ctx context.Context, in *In, o []func(*sqs.Opti
 	return out, err
 }
 
-// drawLambda draws functions in the place of consumers.
+// drawLambda draws functions in the place of consumers, or beside them.
 func (s *scenario) drawLambda() {
 	d := s.own("lambda")
-	if !d.chance(0.12) {
+	if !d.chance(0.15) {
 		return
 	}
-	all := d.chance(0.7)
-	for i := range s.Versions {
-		v := &s.Versions[i]
-		if !all && d.chance(0.5) || v.Lane { // a function does not receive from a lane
-			continue
-		}
+	consumers := len(s.Versions)
+	for _, v := range s.Versions {
 		v.Lambda, v.Pooled = true, false
+		v.Lane, v.LaneShare = false, reprise.Share{} // a function does not receive from a lane
 		v.Timeout = d.whole(time.Second, 15*time.Minute)
 		v.EventSize = 1 + d.IntN(10)
 		v.Instances = 1 + d.IntN(3)
@@ -298,6 +295,16 @@ func (s *scenario) drawLambda() {
 		}
 		if s.Queue.FIFO {
 			v.Via = reprise.ViaVisibility
+		}
+		s.Versions = append(s.Versions, v)
+	}
+	mixed := d.chance(0.5)
+	if mixed && len(s.Processes) == 1 {
+		s.Processes = append(s.Processes, process{})
+	}
+	for i := range s.Processes {
+		if !mixed || i == 0 || d.chance(0.5) && i != 1 {
+			s.Processes[i].Version += consumers
 		}
 	}
 }

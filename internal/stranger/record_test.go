@@ -204,6 +204,7 @@ type gone struct {
 	id       string
 	from, at time.Duration
 	received bool
+	visible  bool // at the last look
 	sent     time.Time
 }
 

@@ -350,7 +350,7 @@ func (w *world) look() (finished bool) {
 	defer w.mu.Unlock()
 	for id, m := range w.seen {
 		if _, ok := there[id]; !ok {
-			w.gone = append(w.gone, gone{number(m.Body), id, w.seenAt, now, w.known[id], m.Sent})
+			w.gone = append(w.gone, gone{number(m.Body), id, w.seenAt, now, w.known[id], m.State == sqsserver.Visible, m.Sent})
 		}
 	}
 	w.seen, w.seenAt = there, now

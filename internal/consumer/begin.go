@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/reprise-sqs/reprise/internal/memory"
@@ -42,7 +43,7 @@ func (c *Machine) begin(d *Delivery, now time.Time) {
 	}
 	first, sent := c.local(d.FirstReceived), c.local(d.Sent)
 	if reason, exhausted := c.policy.Exhausted(d.Attempt, first, sent, now); exhausted {
-		c.skip(d, Verdict{Outcome: OutcomeDeadLetter, Reason: reason, Err: d.withLastError(errExhausted)}, now)
+		c.skip(d, Verdict{Outcome: OutcomeDeadLetter, Reason: reason, Err: d.exhaustedAfter(known)}, now)
 		return
 	}
 	if c.draining && (c.gateShut(d, now) || !c.timeAllows(now)) {
@@ -54,6 +55,15 @@ func (c *Machine) begin(d *Delivery, now time.Time) {
 		return
 	}
 	c.readyOrShelve(d, now)
+}
+
+// exhaustedAfter is the error of d, which is given up without a run, with that of its last attempt: the one that this process
+// remembers, which was made after those of d's history.
+func (d *Delivery) exhaustedAfter(known *memory.Note) error {
+	if known.Problem == "" {
+		return d.withLastError(errExhausted)
+	}
+	return fmt.Errorf("%w; the last error was: %s", errExhausted, known.Problem)
 }
 
 // outlasted reports whether d is a copy that was sent to wait for a dependency that has answered

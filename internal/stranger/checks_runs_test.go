@@ -89,7 +89,8 @@ func (f *facts) lies(n int, story reprise.Story) (lies []string) {
 		if most := f.maxAttempts(v); story.Reason == retry.ReasonAttempts.String() && made != most {
 			lies = append(lies, fmt.Sprintf("%d attempts of %d were made", made, most))
 		}
-		if !sameError(last.err, story.Error) {
+		// A release after the last attempt is an error too.
+		if !slices.ContainsFunc(runs, func(r *run) bool { return r.began >= last.began && sameError(r.err, story.Error) }) {
 			lies = append(lies, fmt.Sprintf("the last error was %q", last.err))
 		}
 	}

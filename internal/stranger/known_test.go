@@ -48,6 +48,12 @@ func TestKnown(t *testing.T) {
 			},
 			Faults: []spell{{When: span{Until: 20 * time.Second}, Kind: sqsserver.FaultLoseLease}},
 		},
+		"an age that is used up before a receive": {
+			Queue:     queueSettings{MaxReceives: 3},
+			Versions:  []settings{{Retry: "linear(base=119.856681ms,step=1.23s,max=3.1s) jitter=equal age=11.23s since=sent"}},
+			Processes: []process{{}},
+			Messages:  []message{{Steps: []step{{Result: fail}, {Result: release}}}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) { replay(t, s) })
 	}

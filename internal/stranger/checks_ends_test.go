@@ -61,6 +61,9 @@ func (f *facts) behindKept(n int) bool {
 // a change or a fault had kept the consumers from knowing the retention.
 func (f *facts) expiredUnseen(n int) bool {
 	shortest := f.s.shortest()
+	if sent := f.r.sent[n]; !f.r.known[sent.id] && f.s.byServer(sent.at)+shortest <= f.s.byServer(f.r.over) {
+		return true // no receive has brought it
+	}
 	for _, g := range f.r.gone {
 		old := f.r.since(g.sent)+shortest <= f.s.byServer(g.at)
 		if g.message != n || !old {
@@ -77,6 +80,12 @@ func (f *facts) expiredUnseen(n int) bool {
 			return l.from < expires && (l.until == 0 || l.until > expires || l.stopped == f.r.over)
 		}) {
 			return true // no process lived then
+		}
+		if slices.ContainsFunc(f.r.invocations, func(in *invocation) bool {
+			hidden := cmp.Or(in.ended, in.died, f.r.over) + 6*f.r.processes[in.process].settings.timeout()
+			return in.messages[g.id] == n && in.began < expires && hidden > expires
+		}) {
+			return true // "After a crash or a timeout of the function this is the wait, whatever the policy says"
 		}
 		if len(f.crashes) > 0 && f.longestLease() > shortest/2 {
 			return true // "If the process is killed, the messages that it held stay hidden until their leases end"
@@ -245,9 +254,11 @@ func fewCopies(f *facts) (how []string) {
 
 // estimated reports whether receives without an attempt can have been taken for attempts: "exactly for runs in this process and for
 // those in a copy's history; others are estimated". A run that died with its process counts; so may receives that a fault
-// of SQS has added, in a process that has not seen the run, or that SQS adds after it has confirmed a delete.
+// of SQS has added, in a process that has not seen the run, or that SQS adds after it has confirmed a delete, or one
+// after which a process has stopped without a run, in the next one, by the age.
 func (f *facts) estimated() bool {
-	return len(f.crashes) > 0 || f.anyLambda() || len(f.r.processes) > 1 && len(f.s.Faults) > 0 || len(f.s.Jumps) > 0 && !f.calm ||
+	stops := slices.ContainsFunc(f.s.Processes, func(p process) bool { return p.Until > 0 })
+	return len(f.crashes) > 0 || f.anyLambda() || stops || len(f.r.processes) > 1 && len(f.s.Faults) > 0 || len(f.s.Jumps) > 0 && !f.calm ||
 		f.has(sqsserver.FaultLoseDelete, sqsserver.FaultLoseReply, sqsserver.FaultSlowReply, sqsserver.FaultDuplicate, sqsserver.FaultEarlyRedelivery, sqsserver.FaultLoseLease)
 }
 

@@ -40,6 +40,7 @@ type record struct {
 	gone        []gone        // what each queue change did away with, seen by looking
 	left        []sqsserver.MessageInfo
 	letters     []sqsserver.MessageInfo
+	known       map[string]bool    // ids that were in a reply
 	readings    map[string]reading // of the letters' stories, by id
 	stuck       string             // what kept the bubble from ending
 	refused     error              // of New, for settings that should work

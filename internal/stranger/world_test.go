@@ -31,7 +31,6 @@ type world struct {
 	dead   *reprisetest.Queue   // nil: there is none
 	others []*reprisetest.Queue // of the neighbours
 	nth    []int                // runs of each message that ended, by its number
-	known  map[string]bool      // ids that were in a reply
 	seen   map[string]sqsserver.MessageInfo
 	seenAt time.Duration
 	done   chan struct{}  // closed at the end: what is planned for later does not happen
@@ -40,7 +39,7 @@ type world struct {
 
 // live runs s in a bubble, and returns its record.
 func live(t *testing.T, s scenario) (r *record) {
-	r = &record{sent: make([]sentMessage, len(s.Messages)), readings: make(map[string]reading)}
+	r = &record{sent: make([]sentMessage, len(s.Messages)), readings: make(map[string]reading), known: make(map[string]bool)}
 	defer func() {
 		if problem := recover(); problem != nil {
 			r.stuck = fmt.Sprint(problem)
@@ -48,7 +47,7 @@ func live(t *testing.T, s scenario) (r *record) {
 	}()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{
-			record: r, s: &s, t: t, nth: make([]int, len(s.Messages)), known: make(map[string]bool),
+			record: r, s: &s, t: t, nth: make([]int, len(s.Messages)),
 			seen: make(map[string]sqsserver.MessageInfo), done: make(chan struct{}), enough: make(chan struct{}),
 		}
 		r.began = time.Now()

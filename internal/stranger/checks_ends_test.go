@@ -226,6 +226,9 @@ func fewCopies(f *facts) (how []string) {
 	}
 	several := len(f.r.processes) > 1 || f.anyLambda()
 	leaps := len(f.s.Jumps) > 0 && !f.calm
+	if f.repeatedBySDK() {
+		return how
+	}
 	if f.anyLambda() && len(f.s.Faults) > 0 { // no process remembers what Lambda could not delete
 		return how
 	}
@@ -244,7 +247,7 @@ func fewCopies(f *facts) (how []string) {
 		if !several && !(f.s.Queue.FIFO && f.anyBatch()) {
 			ends += f.successes(n)
 		}
-		if most := 1 + len(f.unanswered[n]) + f.lost[n] + len(f.crashes) + f.leasesLost(n); ends > most {
+		if most := 1 + len(f.unanswered[n]) + f.lost[n] + len(f.crashes) + f.cutShort() + f.leasesLost(n); ends > most {
 			how = append(how, fmt.Sprintf("%s was handled %d times and has %d dead letters, after %d sends without a reply (%d to the dead-letter queue) and %d crashes",
 				f.name(n), f.successes(n), len(f.letters[n]), len(f.unanswered[n])+f.lost[n], f.lost[n], len(f.crashes)))
 		}
@@ -260,6 +263,26 @@ func (f *facts) estimated() bool {
 	stops := slices.ContainsFunc(f.s.Processes, func(p process) bool { return p.Until > 0 })
 	return len(f.crashes) > 0 || f.anyLambda() || stops || len(f.r.processes) > 1 && len(f.s.Faults) > 0 || len(f.s.Jumps) > 0 && !f.calm ||
 		f.has(sqsserver.FaultLoseDelete, sqsserver.FaultLoseReply, sqsserver.FaultSlowReply, sqsserver.FaultDuplicate, sqsserver.FaultEarlyRedelivery, sqsserver.FaultLoseLease)
+}
+
+// repeatedBySDK reports whether the SDK may have sent a request again whose reply was lost: nobody sees how often.
+func (f *facts) repeatedBySDK() bool {
+	return f.has(sqsserver.FaultLoseReply, sqsserver.FaultSlowReply, sqsserver.FaultDropConnection) &&
+		slices.ContainsFunc(f.r.processes, func(l *life) bool { return l.settings.SDK })
+}
+
+// cutShort returns how many processes had to stop before all was settled: like a crash, that may come between a copy and the delete
+// of its original.
+func (f *facts) cutShort() (count int) {
+	for _, l := range f.r.processes {
+		count += b2i(l.report != nil && !(l.report.Drained() && (l.laneReport == nil || l.laneReport.Drained())))
+	}
+	return count
+}
+
+// shortLeases reports whether SQS takes too long for the leases: "give Lease ten times as long as SQS takes to answer, or more".
+func (f *facts) shortLeases() bool {
+	return slices.ContainsFunc(f.r.processes, func(l *life) bool { return 10*f.s.Latency > cmp.Or(l.settings.Lease, time.Minute) })
 }
 
 // leasesLost returns how often a process of several has lost its lease on message n: another may have received it then.
@@ -280,6 +303,8 @@ func innocentsLive(f *facts) (how []string) {
 		for _, letter := range f.letters[n] {
 			story := f.r.readings[letter.ID]
 			switch {
+			case f.shortLeases():
+				continue // leases are lost all the time
 			case story.err == nil && story.story.Reason == retry.ReasonCrash.String() && len(f.crashes) >= 2:
 				continue // "If a process dies twice in a row this way": bad luck
 			case story.err == nil && slices.Contains([]string{retry.ReasonAge.String(), retry.ReasonAttempts.String()}, story.story.Reason) && f.estimated():

@@ -192,12 +192,12 @@ func (f *facts) unfair(p, a, b int, all map[int][]turn, wa, wb float64) []string
 	}
 	slices.SortStableFunc(starts, func(x, y *call) int { return cmp.Compare(x.began, y.began) })
 	both := func(from, until time.Duration) bool { // have a message all the time
-		ready := func(t turn) bool { return t.ready < from && t.began >= until }
+		ready := func(t turn) bool { return t.ready < from && t.began > until }
 		return slices.ContainsFunc(all[a], ready) && slices.ContainsFunc(all[b], ready)
 	}
 	for i := range starts {
 		var sa, sb float64
-		for j := i + 1; j < len(starts) && (starts[j].began == starts[j-1].began || both(starts[j-1].began, starts[j].began)); j++ {
+		for j := i + 1; j < len(starts) && both(starts[j-1].began, starts[j].began); j++ {
 			if starts[j].queue == a {
 				sa++
 			} else {

@@ -87,7 +87,8 @@ func (f *facts) expiredUnseen(n int) bool {
 		}) {
 			return true // "After a crash or a timeout of the function this is the wait, whatever the policy says"
 		}
-		if len(f.crashes) > 0 && f.longestLease() > shortest/2 {
+		hidden := max(f.longestLease(), 10*time.Minute) // "or up to 10 minutes behind a handler that has run for longer than Lease"
+		if len(f.crashes) > 0 && f.longestLease() > shortest/2 || slices.ContainsFunc(f.crashes, func(at time.Duration) bool { return at < expires && at+hidden > expires }) {
 			return true // "If the process is killed, the messages that it held stay hidden until their leases end"
 		}
 		if slices.ContainsFunc(f.byMessage[n], func(r *run) bool { return f.until(r) > expires-10*time.Second }) {

@@ -150,6 +150,20 @@ func TestDateOfReplies(t *testing.T) {
 	}
 }
 
+// TestDateOfALongPoll: the Date is the time of the reply, not that of the request 20 s before.
+func TestDateOfALongPoll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTestServer(t, nil)
+		b.advance(1000 * time.Hour)
+		w := httptest.NewRecorder()
+		b.server.ServeHTTP(w, request("POST", "ReceiveMessage", `{"QueueUrl":"`+b.url+`","WaitTimeSeconds":20}`, nil))
+		at, err := time.Parse(time.RFC1123, w.Header().Get("Date"))
+		if late := b.server.Now().Sub(at); err != nil || w.Code != 200 || late < 0 || late > time.Second {
+			t.Errorf("the Date of a reply with status %d is %v old, %v; want less than a second", w.Code, late, err)
+		}
+	})
+}
+
 func TestAdvanceRefuses(t *testing.T) {
 	if err := newServer(t).Advance(-1); err == nil || !strings.Contains(err.Error(), "positive") {
 		t.Errorf("Advance(-1) = %v", err)

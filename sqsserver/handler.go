@@ -109,6 +109,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err = refused; err == nil {
 		err = c.carryOut(w, r, e)
 	}
+	s.clock.setDate(w.Header()) // again: a long poll may have taken 20 s
 	e.reply = c.reply
 	switch {
 	case errors.Is(err, ErrReplyLost), err != nil && c.Err() != nil:

@@ -84,7 +84,8 @@ func checkTags(queue string, tags map[string]string) error {
 	if len(tags) > maxTags {
 		return errTooManyTags(queue)
 	}
-	for key, value := range tags {
+	for _, key := range slices.Sorted(maps.Keys(tags)) { // the same error each time
+		value := tags[key]
 		if !validTagKeyLength(key) {
 			return errTagKeyLength()
 		}

@@ -63,3 +63,17 @@ func TestTagsThatStay(t *testing.T) {
 		}
 	})
 }
+
+// TestWrongTagsHaveOneError: which of several wrong tags the error names does not change from request to request.
+func TestWrongTagsHaveOneError(t *testing.T) {
+	b := newTestServer(t, nil)
+	wrong := map[string]string{"a": "?", "b": "!", "aws:c": "", "": "", "d": strings.Repeat("v", 257)}
+	errs := make(map[string]bool)
+	for range 100 {
+		err := b.server.TagQueue(t.Context(), &sqsserver.TagQueueInput{QueueUrl: b.url, Tags: wrong})
+		errs[fmt.Sprint(err)] = true
+	}
+	if len(errs) != 1 {
+		t.Errorf("the same request is refused with %d errors: %v", len(errs), errs)
+	}
+}

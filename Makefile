@@ -118,7 +118,7 @@ promises: ## run SEEDS scenarios (1000) from the whole range of the public API, 
 
 # The packages whose tests make fewer runs with the race detector: see internal/race. Those of ALONE never have it.
 # Each target is a run of its own, so that make -j2 uses the second processor while tests wait.
-FULL = full-root full-program full-journal full-fleet full-stranger full-machines full-world full-simulate
+FULL = full-root full-program full-journal full-fleet full-stranger full-machines full-world full-simulate full-server
 .PHONY: $(FULL)
 full: $(FULL) ## run in full, without the race detector, what does less with it, 1,000 simulations of random scenarios among it; SEEDS and MACHINES as in fleet
 full-root:
@@ -137,6 +137,8 @@ full-world:
 	$(GO) test -timeout 0 ./internal/world -world.seeds=$(MACHINES)
 full-simulate:
 	$(GO) test -timeout 0 ./simulate ./internal/simulation -agree.seeds=1000
+full-server:
+	$(GO) test -timeout 0 -run '^TestDoors$$' ./sqsserver
 
 mutants: ## make each of MUTANTS's mistakes (all), in one build, and show which test or invariant fails
 	$(GO) test -timeout 0 -run '^TestMutants$$' -count=1 -mutants=$(MUTANTS)

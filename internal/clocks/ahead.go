@@ -17,7 +17,7 @@ type Ahead struct {
 	since   time.Time     // when the first of them was read; zero: there is none
 }
 
-// Lead returns how far the server's clock is ahead of ours; zero within [Noise].
+// Lead returns how far the server's clock is ahead of ours; zero within [Noise]. It changes by [Noise] or more.
 func (a *Ahead) Lead() time.Duration { return a.lead }
 
 // Observe takes in that a reply, to a request of the time asked, showed when it was read that the server's clock is ahead
@@ -30,7 +30,10 @@ func (a *Ahead) Observe(skew time.Duration, asked, read time.Time) (late time.Du
 	late = a.lead - skew
 	again := !a.since.IsZero() && (skew-a.doubted).Abs() < Noise
 	switch {
-	case !a.known, late < Noise, late > Elapsed(asked, read)+Noise, again && asked.After(a.since):
+	case a.known && late.Abs() < Noise: // what a date leaves out makes no difference: times that were translated stay the same
+		a.since = time.Time{}
+		return 0
+	case !a.known, late < 0, late > Elapsed(asked, read)+Noise, again && asked.After(a.since):
 		*a = Ahead{known: true, lead: skew}
 		return 0
 	case !again:

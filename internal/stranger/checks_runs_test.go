@@ -77,7 +77,8 @@ func (f *facts) lies(n int, story reprise.Story) (lies []string) {
 		}
 	}
 	// A process that has not seen the runs can only say that they are used up.
-	heard := f.calm || story.Reason == retry.ReasonPermanent.String() || story.Reason == retry.ReasonSkip.String()
+	unseen := len(f.r.processes) > 1 && contains(story.Error, "were used up before this receive")
+	heard := f.calm && !unseen || story.Reason == retry.ReasonPermanent.String() || story.Reason == retry.ReasonSkip.String()
 	if heard && story.Error != "" && !slices.ContainsFunc(runs, func(r *run) bool { return sameError(r.err, story.Error) }) {
 		lies = append(lies, "no run ended with this error")
 	}
@@ -90,7 +91,7 @@ func (f *facts) lies(n int, story reprise.Story) (lies []string) {
 			lies = append(lies, fmt.Sprintf("%d attempts of %d were made", made, most))
 		}
 		// A release after the last attempt is an error too.
-		if !slices.ContainsFunc(runs, func(r *run) bool { return r.began >= last.began && sameError(r.err, story.Error) }) {
+		if !unseen && !slices.ContainsFunc(runs, func(r *run) bool { return r.began >= last.began && sameError(r.err, story.Error) }) {
 			lies = append(lies, fmt.Sprintf("the last error was %q", last.err))
 		}
 	}

@@ -160,7 +160,7 @@ func (d draws) settings(q queueSettings, scale time.Duration) (v settings) {
 	v.Rule = d.chance(0.1)
 	if !q.FIFO {
 		v.Via = pick(d, reprise.ViaAuto, reprise.ViaAuto, reprise.ViaAuto, reprise.ViaRequeue, reprise.ViaVisibility)
-		if v.Lane = d.chance(0.1) && v.policy().MaxAttempts != 0; v.Lane {
+		if v.Lane = d.chance(0.1) && v.namesAttempts(); v.Lane { // "set MaxAttempts, because the two queues' maxReceiveCounts may differ"
 			v.Via = reprise.ViaAuto // New demands it
 			v.LaneShare = reprise.Share{Priority: d.IntN(3) - 1, Weight: d.IntN(4)}
 		}

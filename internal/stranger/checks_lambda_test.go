@@ -67,7 +67,9 @@ func repliesAreRight(f *facts) (how []string) {
 			}
 		}
 		succeeded := make(map[string]bool)
+		late := false
 		for _, r := range f.runsOf(in) {
+			late = late || r.batch && !r.done
 			if r.done && !r.interrupted && r.result == succeed {
 				succeeded[r.id] = true
 			}
@@ -75,6 +77,7 @@ func repliesAreRight(f *facts) (how []string) {
 		for id, n := range in.messages {
 			named := slices.Contains(in.named, id)
 			switch {
+			case succeeded[id] && named && late: // the verdicts on the batch came when the invocation was over
 			case succeeded[id] && named && !(f.s.Queue.FIFO && f.r.processes[in.process].settings.Batch): // behind a failure verdicts are ignored
 				wrong("%s succeeded, and the reply names it", f.name(n))
 			case !succeeded[id] && !named && !f.copiedIn(in, n):

@@ -105,15 +105,16 @@ func (f *facts) turns(process int) map[int][]turn {
 		}
 	}
 	all := make(map[int][]turn)
+	resized := f.s.does(doSetPlaces) // a queue's own limit may be lower then
 	for _, a := range f.r.arrivals {
 		if a.process != process || a.duplicate || a.receives != 1 || a.attempt != 1 {
 			continue
 		}
-		if v := l.settings; a.queue < 0 && (!f.calm || v.Batch || v.Lane || v.Rate > 0 || f.s.Queue.FIFO || v.Concurrency > 0 && v.Concurrency < v.places()) {
+		if v := l.settings; a.queue < 0 && (!f.calm || v.Batch || v.Lane || v.Rate > 0 || f.s.Queue.FIFO || v.Concurrency > 0 && (resized || v.Concurrency < v.places())) {
 			continue
 		}
 		if a.queue >= 0 {
-			if n := f.s.Neighbours[a.queue]; n.FIFO || n.Concurrency > 0 && n.Concurrency < l.settings.places() {
+			if n := f.s.Neighbours[a.queue]; n.FIFO || n.Concurrency > 0 && (resized || n.Concurrency < l.settings.places()) {
 				continue
 			}
 		}

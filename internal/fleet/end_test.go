@@ -20,8 +20,8 @@ func (f *fleet) checkUnsettled(n *node, report reprise.Report) {
 		return
 	}
 	for _, id := range report.Unsettled {
-		ended, ran := n.ended[id]
-		if h := n.newest[id]; !ran && h != nil {
+		ended := n.ended[id]
+		if h := n.newest[id]; h != nil && h.arrived.After(ended) { // it was not run since
 			ended = h.arrived
 			if len(h.asked) > 0 {
 				ended = h.asked[0] // it was kept as long as there was time to run it, and then given back

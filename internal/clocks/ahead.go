@@ -11,33 +11,36 @@ const Noise = 3 * time.Second
 // that can be told. The zero value knows nothing.
 type Ahead struct {
 	known bool
-	lead  time.Duration
+	shown time.Duration // how far the server's clock is ahead by the last reply that was not read late
+	lead  time.Duration // the same, but for noise
 
 	doubted time.Duration // what replies have shown that were read late, or after our clock was set forward
 	since   time.Time     // when the first of them was read; zero: there is none
 }
 
-// Lead returns how far the server's clock is ahead of ours; zero within [Noise]. It changes by [Noise] or more.
+// Lead returns how far the server's clock is ahead of ours; zero within [Noise]. It stays the same while replies differ from
+// it by less than [Noise], so that times which were translated stay the same, whatever a date leaves out.
 func (a *Ahead) Lead() time.Duration { return a.lead }
 
 // Observe takes in that a reply, to a request of the time asked, showed when it was read that the server's clock is ahead
 // by skew. It returns how long before that the server had sent the reply, beyond [Noise]; zero where our clock was set
-// forward instead: by more than the request took, or if a request made since shows the same.
+// forward instead: by more than the request took, or if a request made since shows the same. Compared with the reply
+// before, because clocks also drift.
 func (a *Ahead) Observe(skew time.Duration, asked, read time.Time) (late time.Duration) {
-	if skew.Abs() < Noise {
-		skew = 0
-	}
-	late = a.lead - skew
+	late = a.shown - skew
 	again := !a.since.IsZero() && (skew-a.doubted).Abs() < Noise
-	switch {
-	case a.known && late.Abs() < Noise: // what a date leaves out makes no difference: times that were translated stay the same
-		a.since = time.Time{}
-		return 0
-	case !a.known, late < 0, late > Elapsed(asked, read)+Noise, again && asked.After(a.since):
-		*a = Ahead{known: true, lead: skew}
-		return 0
-	case !again:
-		a.doubted, a.since = skew, read
+	if a.known && late >= Noise && late <= Elapsed(asked, read)+Noise && !(again && asked.After(a.since)) {
+		if !again {
+			a.doubted, a.since = skew, read
+		}
+		return late
 	}
-	return late
+	a.known, a.shown, a.since = true, skew, time.Time{}
+	if (skew - a.lead).Abs() >= Noise {
+		a.lead = skew
+		if skew.Abs() < Noise {
+			a.lead = 0
+		}
+	}
+	return 0
 }

@@ -24,7 +24,7 @@ func (f *fleet) checkUnsettled(n *node, report reprise.Report) {
 		if h := n.newest[id]; h != nil && h.arrived.After(ended) { // it was not run since
 			ended = h.arrived
 			if len(h.asked) > 0 {
-				ended = h.asked[0] // it was kept as long as there was time to run it, and then given back
+				ended = h.asked[len(h.asked)-1] // it was kept as long as there was time to run it, and then given back
 			}
 		}
 		if since := time.Since(ended); since > 8*n.most+100*time.Millisecond { // a heartbeat, hiding, a copy, a delete

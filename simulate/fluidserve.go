@@ -216,7 +216,7 @@ func (f *fluid) ramp(s *served, c conditions, length, most float64, now time.Tim
 	f.credit = min(f.credit+rate*length, float64(f.Fleet.Concurrency)+1)
 	n := math.Floor(min(f.credit, most/c.consumers))
 	if n < 1 {
-		if f.quiet += length; f.quiet > 1 && most < c.consumers && f.breaker.Promising() {
+		if f.quiet += length; f.quiet > 1 && most < c.consumers && !now.Before(f.breaker.Promising()) {
 			f.breaker.Idle(f.Fleet.Concurrency, now)
 			f.quiet = 0
 		}

@@ -273,14 +273,20 @@ func (b *Breaker) Ended(round int, id string, failed bool, took time.Duration, f
 // Overloaded reports whether the breaker is ramping up since a relapse.
 func (b *Breaker) Overloaded() bool { return b.relapsed }
 
-// Promising reports whether, while ramping, the evidence of the current round is for its level.
-func (b *Breaker) Promising() bool { return b.ramp.evidence <= 0 }
+// Promising returns since when, while ramping, the evidence of the current round is not against its
+// level: zero, or when the failures that are against it are forgotten, as those of a closed breaker are.
+func (b *Breaker) Promising() time.Time {
+	if b.ramp.evidence <= 0 {
+		return time.Time{}
+	}
+	return b.lastFailure.Add(forgetAfter)
+}
 
 // Idle handles a time without runs, although handlers could have run, in a promising round: the
 // level rises nevertheless, so that the end of an outage does not wait for messages.
 func (b *Breaker) Idle(full int, now time.Time) {
-	b.ramp.raise()
 	b.ramp.next(now)
+	b.ramp.raise()
 	b.closeAt(full, now)
 }
 

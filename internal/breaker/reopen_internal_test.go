@@ -54,11 +54,16 @@ func TestProbeNow(t *testing.T) {
 
 func TestPromising(t *testing.T) {
 	b := rampingAt(2, 4)
-	for evidence, want := range map[float64]bool{-0.1: true, 0: true, 0.1: false} {
+	b.lastFailure = time.Unix(1000, 0)
+	for evidence, want := range map[float64]time.Time{-0.1: {}, 0: {}, 0.1: time.Unix(1000, 0).Add(forgetAfter)} {
 		b.ramp.evidence = evidence
-		if b.Promising() != want {
-			t.Errorf("evidence of %v is promising: %t", evidence, !want)
+		if got := b.Promising(); !got.Equal(want) {
+			t.Errorf("with evidence of %v it promises more since %v, not %v", evidence, got, want)
 		}
+	}
+	b.ramp.evidence = 0.1
+	if b.Idle(8, time.Unix(2000, 0)); !b.Rising() || b.Level() <= 4 || !b.Promising().IsZero() {
+		t.Errorf("when its failures are forgotten it does not rise: rising %v, level %d", b.Rising(), b.Level())
 	}
 	if b.Quiet() {
 		t.Error("while it ramps up it is quiet")

@@ -123,7 +123,7 @@ func (c *Machine) lookAt(g *Gate, now time.Time) {
 			c.sendCanary(g, now)
 		}
 	case breaker.Ramping:
-		if g.IdleRamp() {
+		if g.IdleRamp(now) {
 			c.ramp(g, now, func(b *breaker.Breaker) { b.Idle(c.capacity(), now) })
 			return
 		}

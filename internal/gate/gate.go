@@ -211,10 +211,12 @@ func (g *Gate) NextTurn(now time.Time) (at time.Time) {
 	switch {
 	case g.State() != breaker.Ramping || g.Paused || g.active >= g.Breaker.Level():
 		return time.Time{}
-	case g.holding == 0 && g.Breaker.Promising():
-		return now.Add(rampIdle)
 	case g.holding == 0:
-		return time.Time{}
+		at = now.Add(rampIdle)
+		if promising := g.Breaker.Promising(); promising.After(at) {
+			at = promising
+		}
+		return at
 	}
 	at = g.rested
 	if g.Untried() == 0 && g.waitFor.After(at) && !g.TurnOfTried() {
@@ -227,6 +229,6 @@ func (g *Gate) NextTurn(now time.Time) (at time.Time) {
 }
 
 // IdleRamp reports whether g is ramping and could go on without any message: see rampIdle.
-func (g *Gate) IdleRamp() bool {
-	return g.holding == 0 && g.active == 0 && g.Breaker.Promising()
+func (g *Gate) IdleRamp(now time.Time) bool {
+	return g.holding == 0 && g.active == 0 && !now.Before(g.Breaker.Promising())
 }

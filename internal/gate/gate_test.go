@@ -198,19 +198,19 @@ func TestAwaitOthers(t *testing.T) {
 
 func TestNextTurn(t *testing.T) {
 	g := ramping()
-	if !g.Breaker.Promising() {
+	if !g.Breaker.Promising().IsZero() {
 		t.Fatal("the ramp does not promise more")
 	}
-	if at := g.NextTurn(start); !at.Equal(start.Add(rampIdle)) || !g.IdleRamp() {
-		t.Errorf("without messages it goes on at %v, idle: %v", at, g.IdleRamp())
+	if at := g.NextTurn(start); !at.Equal(start.Add(rampIdle)) || !g.IdleRamp(start) {
+		t.Errorf("without messages it goes on at %v, idle: %v", at, g.IdleRamp(start))
 	}
 	g.Pass(false)
-	if g.IdleRamp() {
+	if g.IdleRamp(start) {
 		t.Error("it is idle while a handler runs")
 	}
 	g.Ended()
 	g.Hold(false)
-	if g.IdleRamp() {
+	if g.IdleRamp(start) {
 		t.Error("it is idle while a message is held")
 	}
 	g.Paused = true
@@ -219,6 +219,23 @@ func TestNextTurn(t *testing.T) {
 	}
 	if at := halfOpen().NextTurn(start); !at.IsZero() {
 		t.Errorf("half-open, it goes on at %v", at)
+	}
+}
+
+// TestNextTurnAfterFailures: without messages a ramp goes on when its failures are forgotten.
+func TestNextTurnAfterFailures(t *testing.T) {
+	g := ramping()
+	for g.Breaker.Promising().IsZero() {
+		g.Ramp(func(b *breaker.Breaker) { b.Ended(b.Round(), "a", true, time.Second, 8, start, 0) })
+	}
+	forgotten := g.Breaker.Promising()
+	if !forgotten.After(start.Add(rampIdle)) || g.IdleRamp(forgotten.Add(-1)) || !g.IdleRamp(forgotten) {
+		t.Errorf("its failures of %v are forgotten at %v: idle just before %v, then %v", start, forgotten, g.IdleRamp(forgotten.Add(-1)), g.IdleRamp(forgotten))
+	}
+	for now, want := range map[time.Time]time.Time{start: forgotten, forgotten: forgotten.Add(rampIdle)} {
+		if at := g.NextTurn(now); !at.Equal(want) {
+			t.Errorf("at %v it goes on at %v, want %v", now, at, want)
+		}
 	}
 }
 

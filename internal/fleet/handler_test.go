@@ -24,7 +24,7 @@ type part struct {
 	since        time.Time // then
 	handled      bool
 	permanent    bool             // a handler has called it a permanent failure
-	storyless    bool             // a node has logged its story, or was stopped in its last permitted run: its dead letter goes without
+	storyless    bool             // a node has logged its story, or was stopped before it had settled its last permitted receive: its dead letter goes without
 	deadly       bool             // a node has taken it for one that kills, as it may where receives are lost
 	total        int              // runs begun, on any node
 	spared       int              // of them, those that count as no attempt

@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"io"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/reprise-sqs/reprise"
@@ -185,7 +186,7 @@ func (f *fleet) stop(n *node) {
 	if err := n.Err(); report.Drained() != (err == nil) || err != nil && !errors.Is(err, reprise.ErrDrainTimeout) {
 		f.broken(world.SaysHowItEnded, nil, "node %d returned %v; report %v", n.number, err, report)
 	}
-	for _, id := range report.Abandoned {
+	for _, id := range slices.Concat(report.Abandoned, report.Unsettled) {
 		if h := n.newest[id]; h != nil && h.nth >= f.receives {
 			h.p.storyless = true // its last permitted receive ends with the process: SQS moves it
 		}

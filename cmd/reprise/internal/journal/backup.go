@@ -33,6 +33,9 @@ func (j *Journal) Backup(dir string) error {
 		err = writeLogs(fs, dir, logs)
 	}
 	if err == nil {
+		err = writeSyncedBackup(fs, dir)
+	}
+	if err == nil {
 		err = writeFormat(fs, dir) // last: this file makes dir a journal
 	}
 	if err != nil {

@@ -136,15 +136,30 @@ func TestDamagedLog(t *testing.T) {
 	}
 }
 
-// TestTornLog cuts the log's file: batches go from the end, whole.
+// TestTornLog cuts the log's file: batches go from the end, whole. What is known to have been synced is missed.
 func TestTornLog(t *testing.T) {
 	disk, batches := usedDisk(t)
 	log := newestLog(t, disk)
 	data := fileData(t, disk, log)
+	refused := 0
 	for length := len(data); length >= 0; length -= 1 + len(data)/100 {
-		clone := disk.CrashClone(vfs.CrashCloneCfg{})
-		writeFile(t, clone, clone.PathJoin(dir, log), string(data[:length]))
+		cut := func() *vfs.MemFS {
+			clone := disk.CrashClone(vfs.CrashCloneCfg{})
+			writeFile(t, clone, clone.PathJoin(dir, log), string(data[:length]))
+			return clone
+		}
+		if _, err := readAll(cut()); err != nil {
+			refused++
+			if !namesFile(err, log) || !strings.Contains(err.Error(), "was cut") || !strings.Contains(err.Error(), "backup") {
+				t.Errorf("cut at byte %d: %v, want the file and the remedy", length, err)
+			}
+		}
+		clone := cut()
+		remove(t, clone, "SYNCED") // an older version has not written it
 		checkNumbered(t, clone, batches-5, batches)
+	}
+	if refused == 0 {
+		t.Error("no cut was refused: the test has lost its point")
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -50,6 +51,15 @@ func openError(err error) error {
 		return fmt.Errorf("%w (or the MANIFEST that names it is damaged)", err)
 	}
 	return fmt.Errorf("%w: MANIFEST, OPTIONS or marker: %w", errDamaged, err)
+}
+
+// readError returns the error of reading a body as damage if it is what Pebble says of a body whose length is not
+// that in its table, and marks as nothing.
+func readError(err error) error {
+	if isDamage(err) || !strings.Contains(err.Error(), "value length mismatch") {
+		return err
+	}
+	return fmt.Errorf("%w: a file of bodies (.blob), or a file that refers to it: %w", errDamaged, err)
 }
 
 // isDamage reports whether err is about what a file contains. A missing file that the journal

@@ -17,3 +17,12 @@ func Tables(j *Journal) (keys [][2][]byte, err error) {
 	}
 	return keys, err
 }
+
+// Flushed reports whether all but the table in memory that is being filled is on disk.
+func Flushed(j *Journal) bool {
+	m := j.db.Metrics()
+	return m.MemTable.Count == 1 && m.Flush.NumInProgress == 0
+}
+
+// Compacted reports whether no tables are being rewritten.
+func Compacted(j *Journal) bool { return j.db.Metrics().Compact.NumInProgress == 0 }

@@ -34,6 +34,14 @@ type guard struct {
 
 	logsMu sync.Mutex // held until LOGS is written
 	logs   []string   // that LOGS names
+	// batches is how many batches the newest log has.
+	batches int
+
+	progressMu sync.Mutex
+	progress   map[string]*progress // of the files that were made since opening
+	synced     syncedParts          // that SYNCED lists
+	gone       map[string]bool      // of these, the files that were removed since
+	manifest   string               // that is in use
 }
 
 func newGuard(fs vfs.FS, dir string) *guard {
@@ -42,6 +50,10 @@ func newGuard(fs vfs.FS, dir string) *guard {
 		dir:    dir,
 		prefix: strings.TrimSuffix(fs.PathJoin(dir, "x"), "x"),
 		failed: make(chan struct{}),
+
+		progress: make(map[string]*progress),
+		synced:   make(syncedParts),
+		gone:     make(map[string]bool),
 	}
 }
 
@@ -133,6 +145,15 @@ func (g *guard) opened(file vfs.File, name string) vfs.File {
 	return &guardedFile{File: file, guard: g, name: name}
 }
 
+// followed returns a file that was made, or will be written anew from its beginning.
+func (g *guard) followed(file vfs.File, name string) vfs.File {
+	opened := g.opened(file, name)
+	if f, ok := opened.(*guardedFile); ok {
+		f.progress = g.follow(name)
+	}
+	return opened
+}
+
 // A marker is an empty file whose name contains that of the manifest. Pebble syncs the directory
 // after it has created both; after a crash, a file system that does not keep the order of changes
 // might have the marker without the manifest.
@@ -142,6 +163,7 @@ func (g *guard) Create(name string, category vfs.DiskWriteCategory) (file vfs.Fi
 	if !g.owns(name) {
 		return g.FS.Create(name, category)
 	}
+	g.forget(name)
 	err = g.change("creating", name, func() error {
 		if strings.HasPrefix(g.FS.PathBase(name), markerPrefix) {
 			if err := syncDir(g.FS, g.dir); err != nil {
@@ -151,16 +173,20 @@ func (g *guard) Create(name string, category vfs.DiskWriteCategory) (file vfs.Fi
 		file, err = g.FS.Create(name, category)
 		return err
 	})
-	return g.opened(file, name), err
+	if err == nil {
+		g.selected(name)
+	}
+	return g.followed(file, name), err
 }
 
 func (g *guard) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (file vfs.File, err error) {
 	g.dropLog(oldname)
+	g.forget(newname)
 	err = g.change("reusing", oldname, func() error {
 		file, err = g.FS.ReuseForWrite(oldname, newname, category)
 		return err
 	})
-	return g.opened(file, newname), err
+	return g.followed(file, newname), err
 }
 
 func (g *guard) OpenReadWrite(name string, category vfs.DiskWriteCategory, options ...vfs.OpenOption) (vfs.File, error) {
@@ -198,6 +224,7 @@ func (g *guard) Remove(name string) error {
 		return g.FS.Remove(name)
 	}
 	g.dropLog(name)
+	g.removed(name)
 	return g.tidy(func() error { return g.FS.Remove(name) })
 }
 
@@ -225,15 +252,23 @@ func (g *guard) Unwrap() vfs.FS { return g.FS }
 // guardedFile is a file of the journal that is open for writing.
 type guardedFile struct {
 	vfs.File
-	guard *guard
-	name  string
+	guard    *guard
+	name     string
+	progress *progress // nil: SYNCED does not list the file
 }
 
 func (f *guardedFile) Write(p []byte) (n int, err error) {
-	err = f.guard.change("writing", f.name, func() error {
-		n, err = f.File.Write(p)
-		return err
-	})
+	write := func() error {
+		return f.guard.change("writing", f.name, func() error {
+			n, err = f.File.Write(p)
+			return err
+		})
+	}
+	if f.progress == nil {
+		err = write()
+	} else {
+		err = f.progress.write(p, write)
+	}
 	return n, err
 }
 
@@ -246,11 +281,19 @@ func (f *guardedFile) WriteAt(p []byte, offset int64) (n int, err error) {
 }
 
 func (f *guardedFile) Sync() error {
-	return f.guard.change("syncing", f.name, f.File.Sync)
+	return f.sync(f.File.Sync)
 }
 
 func (f *guardedFile) SyncData() error {
-	return f.guard.change("syncing", f.name, f.File.SyncData)
+	return f.sync(f.File.SyncData)
+}
+
+func (f *guardedFile) sync(sync func() error) error {
+	change := func() error { return f.guard.change("syncing", f.name, sync) }
+	if f.progress == nil {
+		return change()
+	}
+	return f.progress.sync(change)
 }
 
 func (f *guardedFile) SyncTo(length int64) (full bool, err error) {

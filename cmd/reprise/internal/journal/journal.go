@@ -140,8 +140,15 @@ func (j *Journal) open() error {
 	if err != nil {
 		return describe(j.options.Dir, err)
 	}
-	j.guard.logs = logs
-	if err := checkLogTail(j.options.FS, j.options.Dir); err != nil {
+	if err := checkNumbers(j.options.FS, j.options.Dir); err != nil {
+		return describe(j.options.Dir, err)
+	}
+	synced, err := checkSynced(j.options.FS, j.options.Dir, logs)
+	if err != nil {
+		return describe(j.options.Dir, err)
+	}
+	j.guard.resume(logs, synced)
+	if err := checkLogTail(j.options.FS, j.options.Dir, j.options.Logger); err != nil {
 		return describe(j.options.Dir, err)
 	}
 	return j.guard.await(func() (err error) {
@@ -169,7 +176,13 @@ func (j *Journal) Commit(b *sqsserver.Batch, sync bool) error {
 	if sync && j.options.SyncInterval == 0 {
 		option = pebble.Sync
 	}
-	err = j.guard.await(func() error { return errors.Join(j.db.Apply(batch, option), batch.Close()) })
+	err = j.guard.await(func() error {
+		if err := errors.Join(j.db.Apply(batch, option), batch.Close()); err != nil {
+			return err
+		}
+		j.guard.committed()
+		return nil
+	})
 	if err != nil {
 		return j.guard.fail(err)
 	}
@@ -286,7 +299,11 @@ func (j *Journal) Close() error {
 			return j.db.Close()
 		}
 		// Tables have checksums of all their contents, and need no replay at the next start.
-		return errors.Join(j.db.Flush(), j.db.Close())
+		if err := errors.Join(j.db.Flush(), j.db.Close()); err != nil {
+			return err
+		}
+		j.guard.closed()
+		return nil
 	})
 	return errors.Join(err, j.unlock())
 }

@@ -100,6 +100,8 @@ func (g *guard) addLog(info pebble.WALCreateInfo) {
 	defer g.logsMu.Unlock()
 	g.logs = append(g.logs, g.FS.PathBase(info.Path))
 	g.saveLogs()
+	g.batches = 0
+	g.saveSynced() // the log before it was closed
 }
 
 // dropLog removes the name of a file that Pebble no longer needs, if it is a log.
@@ -108,6 +110,7 @@ func (g *guard) dropLog(file string) {
 	defer g.logsMu.Unlock()
 	if i := slices.Index(g.logs, g.FS.PathBase(file)); i >= 0 {
 		g.logs = slices.Delete(g.logs, i, i+1)
+		g.saveSynced() // first: the manifest has what was in the log
 		g.saveLogs()
 	}
 }

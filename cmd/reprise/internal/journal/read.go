@@ -53,7 +53,7 @@ func (j *Journal) get(values *pebble.Iterator, key []byte) (value []byte, err er
 	})
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("reading key %q: %w", key, describe(j.options.Dir, err))
+		return nil, fmt.Errorf("reading key %q: %w", key, describe(j.options.Dir, readError(err)))
 	case !found:
 		return nil, fmt.Errorf("journal %s: key %q: %w", j.options.Dir, key, sqsserver.ErrNotInJournal)
 	}
@@ -78,7 +78,7 @@ func (j *Journal) Scan(prefix []byte, f func(key, value []byte) error) error {
 		for iter.First(); iter.Valid() && stopped == nil; iter.Next() {
 			value, err := iter.ValueAndErr()
 			if err != nil {
-				return fmt.Errorf("reading key %q: %w", iter.Key(), err)
+				return fmt.Errorf("reading key %q: %w", iter.Key(), readError(err))
 			}
 			stopped = f(iter.Key(), value)
 		}

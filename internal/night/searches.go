@@ -22,6 +22,8 @@ func searches(strangers, mutated []string) []search {
 		{"kills of the program under load", "kills", 3, kills, tests(nil, "./cmd/reprise")},
 		{"kills of server, consumers and target", "messages", 3, chaos, nil},
 		{"fuzzing of what strangers can write", "inputs", 6, fuzzing(strangers).run, tests(fuzzed, strangers...)},
+		ofSeeds("damage to a data directory", 2, seeds{"TestEveryDamage", "./cmd/reprise/internal/journal", "damage.from", "damage.seeds", 10}),
+		ofSeeds("requests through the four doors", 2, seeds{"TestDoors", "./sqsserver", "doors.from", "doors.seeds", 100}),
 		ofSeeds("fleets of plain consumers", 2, seeds{"TestPlainFleets", "./internal/world", "world.from", "world.seeds", 500}),
 		ofSeeds("fleets through the SDK", 2, seeds{"TestFleetOfSDKs", "./internal/fleet", "fleet.from", "fleet.sdk", 5}),
 		ofSeeds("fleets", 8, seeds{"TestFleet", "./internal/fleet", "fleet.from", "fleet.seeds", 20}),

@@ -46,7 +46,7 @@ func TestEveryDamage(t *testing.T) {
 	}
 	fmt.Fprintf(os.Stdout, "TestEveryDamage: %d seeds, %d damages\n", *damageSeeds, all)
 	for _, result := range []string{refused, unchanged, shortened, unnoticed} {
-		if counts[result] == 0 {
+		if counts[result] == 0 && *damageSeeds > 1 {
 			t.Errorf("nothing was %s: the test has lost its point: %v", result, counts)
 		}
 	}

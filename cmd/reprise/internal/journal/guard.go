@@ -258,16 +258,13 @@ type guardedFile struct {
 }
 
 func (f *guardedFile) Write(p []byte) (n int, err error) {
-	write := func() error {
-		return f.guard.change("writing", f.name, func() error {
-			n, err = f.File.Write(p)
-			return err
-		})
-	}
-	if f.progress == nil {
-		err = write()
-	} else {
-		err = f.progress.write(p, write)
+	f.progress.write(p)
+	err = f.guard.change("writing", f.name, func() error {
+		n, err = f.File.Write(p)
+		return err
+	})
+	if err == nil {
+		f.progress.wrote()
 	}
 	return n, err
 }
@@ -289,11 +286,12 @@ func (f *guardedFile) SyncData() error {
 }
 
 func (f *guardedFile) sync(sync func() error) error {
-	change := func() error { return f.guard.change("syncing", f.name, sync) }
-	if f.progress == nil {
-		return change()
+	part := f.progress.sync()
+	err := f.guard.change("syncing", f.name, sync)
+	if err == nil {
+		f.progress.didSync(part)
 	}
-	return f.progress.sync(change)
+	return err
 }
 
 func (f *guardedFile) SyncTo(length int64) (full bool, err error) {

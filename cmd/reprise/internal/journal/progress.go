@@ -7,48 +7,63 @@ import (
 	"sync"
 )
 
-// progress is how far a file was written and synced. Pebble writes and syncs a file in turn.
+// progress is how far a file was written and synced, which Pebble does in turn. A nil one notes nothing.
 type progress struct {
-	mu              sync.Mutex
-	written, synced syncedPart
-	first, last     []byte // of a table: its ends, as far as it was written
-	table           bool
+	mu                       sync.Mutex
+	writing, written, synced syncedPart
+	first, last              []byte // of a table: its ends, as far as it was written
+	table                    bool
 }
 
-// write notes data when write has written it. The data is read before: a file system may change it.
-func (p *progress) write(data []byte, write func() error) error {
-	p.mu.Lock()
-	next, first, last := p.written.extend(data), p.first, p.last
-	if p.table {
-		first = append(first, data[:min(len(data), endBytes-len(first))]...)
-		last = slices.Concat(last, data[max(0, len(data)-endBytes):])
-		last = last[max(0, len(last)-endBytes):]
-	}
-	p.mu.Unlock()
-	if err := write(); err != nil {
-		return err
+// write notes data that is about to be written: the file system may change it.
+func (p *progress) write(data []byte) {
+	if p == nil {
+		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.written, p.first, p.last = next, first, last
-	return nil
+	if !p.table {
+		p.writing = p.written.extend(data)
+		return
+	}
+	p.writing.bytes += int64(len(data))
+	p.first = append(p.first, data[:min(len(data), endBytes-len(p.first))]...)
+	data = data[max(0, len(data)-endBytes):]
+	p.last = append(slices.Delete(p.last, 0, max(0, len(p.last)+len(data)-endBytes)), data...)
 }
 
-// sync notes what is on disk after sync has succeeded.
-func (p *progress) sync(sync func() error) error {
-	p.mu.Lock()
-	written := p.written
-	if p.table {
-		written.checksum = syncedPart{}.extend(p.first).extend(p.last).checksum
-	}
-	p.mu.Unlock()
-	if err := sync(); err != nil {
-		return err
+// wrote notes that the data was written.
+func (p *progress) wrote() {
+	if p == nil {
+		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.synced = written
-	return nil
+	p.written = p.writing
+}
+
+// sync returns what a sync that begins now will have on disk.
+func (p *progress) sync() (part syncedPart) {
+	if p == nil {
+		return part
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	part = p.written
+	if p.table {
+		part.checksum = syncedPart{}.extend(p.first).extend(p.last).checksum
+	}
+	return part
+}
+
+// didSync notes that the sync has succeeded.
+func (p *progress) didSync(part syncedPart) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.synced = part
 }
 
 func (p *progress) part() (part syncedPart, known bool) {

@@ -33,6 +33,7 @@ func usedDisk(t *testing.T) (disk *vfs.MemFS, batches int) {
 			mustCommit(t, j, change{"m1", strings.Repeat("state", 10)})
 		}
 	}
+	await(j, journal.Listed)
 	crashed := disk.CrashClone(vfs.CrashCloneCfg{})
 	mustClose(t, j)
 	return crashed, batches

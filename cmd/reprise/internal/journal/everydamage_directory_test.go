@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -85,11 +84,7 @@ func writeDirectory(t *testing.T, seed uint64) directory {
 		newest := newestLog(t, disk)
 		fill(func() bool { return newestLog(t, disk) > newest })
 	}
-	waitFor := func(condition func(*journal.Journal) bool) {
-		for !condition(j) {
-			time.Sleep(time.Millisecond)
-		}
-	}
+	waitFor := func(condition func(*journal.Journal) bool) { await(j, condition) }
 	for range 2 + seed%3 {
 		changeLog()
 		waitFor(journal.Flushed)
@@ -108,6 +103,7 @@ func writeDirectory(t *testing.T, seed uint64) directory {
 	d.acted = func() { result.before = append(result.before, holdingsOf(t, s)) }
 	changeLog() // from here on there are two logs
 	d.round(6)
+	waitFor(journal.Listed)
 	result.disk = disk.CrashClone(vfs.CrashCloneCfg{})
 	result.want = result.before[len(result.before)-1]
 	tables.permit(-1)

@@ -24,5 +24,14 @@ func Flushed(j *Journal) bool {
 	return m.MemTable.Count == 1 && m.Flush.NumInProgress == 0
 }
 
+// Listed reports whether SYNCED is not being written.
+func Listed(j *Journal) bool {
+	if j.guard.listing.Load() || !j.guard.logsMu.TryLock() {
+		return false
+	}
+	defer j.guard.logsMu.Unlock()
+	return true
+}
+
 // Compacted reports whether no tables are being rewritten.
 func Compacted(j *Journal) bool { return j.db.Metrics().Compact.NumInProgress == 0 }

@@ -174,6 +174,6 @@ func readFile(fs vfs.FS, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	data, err := io.ReadAll(io.LimitReader(file, 1<<20))
+	data, err := io.ReadAll(io.LimitReader(file, 64<<20))
 	return string(data), errors.Join(err, file.Close())
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -32,10 +33,12 @@ type guard struct {
 	once   sync.Once
 	err    error // set before failed is closed
 
-	logsMu sync.Mutex // held until LOGS is written
+	logsMu sync.Mutex // held until LOGS, or SYNCED, is written
 	logs   []string   // that LOGS names
-	// batches is how many batches the newest log has.
-	batches int
+	ended  bool       // nothing more is listed in the background
+
+	batches atomic.Int64 // in the newest log
+	listing atomic.Bool  // SYNCED is about to be written in the background
 
 	progressMu sync.Mutex
 	progress   map[string]*progress // of the files that were made since opening

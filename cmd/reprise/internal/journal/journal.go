@@ -311,12 +311,10 @@ func (j *Journal) Close() error {
 // unlock unlocks the directory, but not after a failure: changes that were under way then may
 // still reach the disk. The lock then ends with the process.
 func (j *Journal) unlock() error {
-	select {
-	case <-j.guard.failed:
+	if j.guard.await(func() error { j.guard.end(); return nil }) != nil {
 		return nil
-	default:
-		return j.lock.Close()
 	}
+	return j.lock.Close()
 }
 
 // lateSync syncs within an interval after each commit. Its timer runs only while a commit is

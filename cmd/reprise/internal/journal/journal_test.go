@@ -223,6 +223,7 @@ func TestDirectoryDeletedWhileOpen(t *testing.T) {
 	temp := filepath.Join(t.TempDir(), "journal")
 	j := open(t, journal.Options{Dir: temp})
 	mustCommit(t, j, change{"a", "1"})
+	await(j, journal.Listed)
 	if err := os.RemoveAll(temp); err != nil {
 		t.Fatal(err)
 	}
@@ -236,6 +237,13 @@ func TestDirectoryDeletedWhileOpen(t *testing.T) {
 	}
 	if err := j.Close(); err == nil {
 		t.Error("Close succeeded")
+	}
+}
+
+// await waits for a condition that work in the background brings about.
+func await(j *journal.Journal, condition func(*journal.Journal) bool) {
+	for !condition(j) { // the test's own timeout is the limit
+		time.Sleep(time.Millisecond)
 	}
 }
 

@@ -100,8 +100,8 @@ func (g *guard) addLog(info pebble.WALCreateInfo) {
 	defer g.logsMu.Unlock()
 	g.logs = append(g.logs, g.FS.PathBase(info.Path))
 	g.saveLogs()
-	g.batches = 0
-	g.saveSynced() // the log before it was closed
+	g.batches.Store(0)
+	g.listSoon() // the log before it was closed
 }
 
 // dropLog removes the name of a file that Pebble no longer needs, if it is a log.

@@ -135,11 +135,24 @@ func (g *guard) selected(marker string) {
 
 // committed lists anew what is synced if the newest log has twice as many batches as when it was listed.
 func (g *guard) committed() {
-	g.logsMu.Lock()
-	defer g.logsMu.Unlock()
-	if g.batches++; g.batches&(g.batches-1) == 0 {
-		g.saveSynced()
+	if n := g.batches.Add(1); n&(n-1) == 0 {
+		g.listSoon()
 	}
+}
+
+// listSoon lists what is synced in the background: commits do not wait for it.
+func (g *guard) listSoon() {
+	if g.listing.Swap(true) {
+		return
+	}
+	go func() {
+		g.logsMu.Lock()
+		defer g.logsMu.Unlock()
+		g.listing.Store(false) // before the list is made: what comes later is listed once more
+		if !g.ended {
+			g.saveSynced()
+		}
+	}()
 }
 
 // closed lists what is synced when nothing more will be written.
@@ -147,6 +160,13 @@ func (g *guard) closed() {
 	g.logsMu.Lock()
 	defer g.logsMu.Unlock()
 	g.saveSynced()
+}
+
+// end waits for a list that is being written, and prevents others: the directory may be another process's soon.
+func (g *guard) end() {
+	g.logsMu.Lock()
+	defer g.logsMu.Unlock()
+	g.ended = true
 }
 
 // saveSynced lists what is synced. The caller holds logsMu.

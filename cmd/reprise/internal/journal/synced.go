@@ -24,7 +24,8 @@ import (
 // So every log is listed here when the next one is made, and the manifest before a log is removed or
 // reused because its batches are in tables. Tables, and files of bodies, are listed with them, by their
 // length and their ends, which can be checked without reading all. Of the newest log so much is listed as
-// was synced, anew whenever twice as many batches are there. Logs and the manifest may be longer than listed.
+// was synced, anew whenever twice as many batches are there, in the background: so it costs commits nothing.
+// Logs and the manifest may be longer than listed.
 //
 // A directory without this file was written by an older version, which ignores it.
 const (

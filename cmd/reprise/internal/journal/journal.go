@@ -311,10 +311,13 @@ func (j *Journal) Close() error {
 // unlock unlocks the directory, but not after a failure: changes that were under way then may
 // still reach the disk. The lock then ends with the process.
 func (j *Journal) unlock() error {
-	if j.guard.await(func() error { j.guard.end(); return nil }) != nil {
+	_ = j.guard.await(func() error { j.guard.end(); return nil }) // it fails if the journal has failed
+	select {
+	case <-j.guard.failed:
 		return nil
+	default:
+		return j.lock.Close()
 	}
-	return j.lock.Close()
 }
 
 // lateSync syncs within an interval after each commit. Its timer runs only while a commit is

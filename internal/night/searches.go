@@ -27,6 +27,7 @@ func searches(strangers, mutated []string) []search {
 		ofSeeds("fleets of plain consumers", 2, seeds{"TestPlainFleets", "./internal/world", "world.from", "world.seeds", 500}),
 		ofSeeds("fleets through the SDK", 2, seeds{"TestFleetOfSDKs", "./internal/fleet", "fleet.from", "fleet.sdk", 5}),
 		ofSeeds("fleets", 8, seeds{"TestFleet", "./internal/fleet", "fleet.from", "fleet.seeds", 20}),
+		ofSeeds("a stranger's scenarios", 8, seeds{"TestStranger", "./internal/stranger", "stranger.from", "stranger.seeds", 50}),
 		ofSeeds("fleets of machines", 8, seeds{"TestMachines", "./internal/machines", "machines.from", "machines.seeds", 200}),
 	}
 }

@@ -241,7 +241,8 @@ func fewCopies(f *facts) (how []string) {
 	if f.anyLambda() && len(f.s.Faults) > 0 { // no process remembers what Lambda could not delete
 		return how
 	}
-	if several && (leaps || f.has(sqsserver.FaultDuplicate, sqsserver.FaultEarlyRedelivery, sqsserver.FaultLoseLease, sqsserver.FaultStaleHandle)) { // SQS gives a message to two of them
+	late := f.has(sqsserver.FaultSlowReply) // a process forgets what it has deleted, and a reply from before may come later
+	if (several || late) && (leaps || f.has(sqsserver.FaultDuplicate, sqsserver.FaultEarlyRedelivery, sqsserver.FaultLoseLease, sqsserver.FaultStaleHandle)) { // SQS gives a message to two of them
 		return how
 	}
 	for n := range f.s.Messages {

@@ -176,10 +176,10 @@ func (m *mapping) invoke(call function, instance context.Context, die context.Ca
 		err      error
 	}
 	replies := make(chan reply, 1)
-	go func() {
+	w.busy.Go(func() {
 		response, err := call(ctx, eventOf(received, w.q.ARN()))
 		replies <- reply{response, err}
-	}()
+	})
 	select {
 	case <-ctx.Done(): // its time is over, or it has died
 		w.mu.Lock()

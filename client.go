@@ -19,6 +19,10 @@ import (
 )
 
 // Client is the part of *sqs.Client that a [Consumer] calls.
+//
+// One that wraps another should return the ResultMetadata of the SDK's replies: its times show how far SQS's clock
+// is ahead of this computer's, and how long a reply waited to be read. Without them both clocks are taken for equal;
+// if they are more than two minutes apart, the histories of copies are not believed.
 type Client interface {
 	ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
 	DeleteMessageBatch(context.Context, *sqs.DeleteMessageBatchInput, ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error)

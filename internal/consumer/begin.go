@@ -1,7 +1,6 @@
 package consumer
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/reprise-sqs/reprise/internal/memory"
@@ -63,7 +62,7 @@ func (d *Delivery) exhaustedAfter(known *memory.Note) error {
 	if known.Problem == "" {
 		return d.withLastError(errExhausted)
 	}
-	return fmt.Errorf("%w; the last error was: %s", errExhausted, known.Problem)
+	return after(errExhausted, known.Problem)
 }
 
 // outlasted reports whether d is a copy that was sent to wait for a dependency that has answered

@@ -214,5 +214,8 @@ func (d *Delivery) withLastError(err error) error {
 	if d.History == nil || d.History.Error == "" {
 		return err
 	}
-	return fmt.Errorf("%w; the last error was: %s", err, d.History.Error)
+	return after(err, d.History.Error)
 }
+
+// after returns err, of a message that is given up without a run, with the error of its last attempt.
+func after(err error, last string) error { return fmt.Errorf("%w; the last error was: %s", err, last) }

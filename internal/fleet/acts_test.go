@@ -178,9 +178,7 @@ func (f *fleet) jump() {
 func (f *fleet) endure() {
 	f.setOutage(true)
 	most := 10 * time.Minute
-	// Where deletes are confirmed and not carried out, each retry by a copy may leave its original: messages
-	// multiply, and after an hour of failures there would be thousands of each.
-	if f.through == directly && !(f.leaky && f.cfg.Via == reprise.ViaRequeue) {
+	if f.through == directly && !(f.cfg.Via == reprise.ViaRequeue && f.multiplies()) {
 		most = 2 * time.Hour
 	}
 	for end := time.Now().Add(time.Duration(f.random.Int64N(int64(most)))); time.Now().Before(end); {
@@ -188,6 +186,15 @@ func (f *fleet) endure() {
 		f.checkProgress()
 	}
 	f.setOutage(false)
+}
+
+// multiplies reports whether each retry by a copy may leave one message more: its original, where deletes are
+// confirmed and not carried out, or a second copy, where the replies to sends are lost. After an hour of failures
+// there would be thousands of each message.
+func (f *fleet) multiplies() bool {
+	return f.leaky || slices.ContainsFunc(f.faults, func(r sqsserver.Fault) bool {
+		return r.Kind == sqsserver.FaultLoseReply && (r.Action == "" || r.Action == "SendMessageBatch")
+	})
 }
 
 func (f *fleet) setOutage(on bool) {

@@ -52,6 +52,7 @@ type node struct {
 	consumers []*machine
 	paused    bool
 	stopped   bool
+	started   time.Duration // since the fleet began
 }
 
 // machine is one consumer of a node.
@@ -104,7 +105,7 @@ type part struct {
 	kills            int       // processes, since it was redriven last
 	hiddenUntil      time.Time // SQS has confirmed to hide hiddenID until then, by the service's clock
 	hiddenID         string
-	parked           []time.Time // the last times at which a copy of it was confirmed while it waited
+	parked           []time.Time // when a copy of it was confirmed since its latest run
 }
 
 // kind has the special properties of a message.
@@ -254,7 +255,7 @@ func (f *fleet) start() {
 		ahead = f.loop.Between(-2*time.Second, 2*time.Second)
 	}
 	p := f.loop.Start(name, ahead, 1e-4*(f.loop.Random.Float64()-0.5))
-	n := &node{Process: p, f: f, number: f.starts}
+	n := &node{Process: p, f: f, number: f.starts, started: f.loop.Since()}
 	f.nodes = append(f.nodes, n)
 	if f.pooled {
 		n.pool = simulation.NewPool(f.cfg.Concurrency)

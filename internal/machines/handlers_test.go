@@ -36,7 +36,7 @@ func (m *machine) work(messages []*simulation.Message) simulation.Run {
 	}
 	m.checkRun(parts, messages, keys)
 	for _, p := range parts {
-		p.ran = true
+		p.ran, p.parked = true, p.parked[:0]
 	}
 	if len(messages) > 1 {
 		f.loop.Note(m.Name, "runs a batch", int64(len(messages)))

@@ -178,7 +178,7 @@ func (m *machine) checkPatience(id string, p *part, now time.Time) {
 	m.asked[id] = asked
 }
 
-// checkCopies checks how often p, which was just copied, is copied while it waits: a chain of
+// checkCopies checks how often p, which was just copied, is copied while it waits, from one run to the next: a chain of
 // copies costs as much as running it repeatedly. It skips messages with more than one copy, which
 // happens when the reply to a send was lost: each copy has its own chain.
 func (m *machine) checkCopies(p *part) {

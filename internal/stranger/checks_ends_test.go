@@ -27,9 +27,15 @@ func notLost(f *facts) (how []string) {
 	return how
 }
 
-// toldLost reports whether a process has said that it held message n, and lost it, when it expired: Counts.Lost, Observer.Settled.
+// toldLost reports whether a process has said that it held message n, and lost it, when it expired: Counts.Lost,
+// Observer.Settled, or Report.Unsettled if it was stopped before it could know.
 func (f *facts) toldLost(n int) bool {
 	expires := f.s.expires(f.s.byServer(f.r.sent[n].at))
+	for _, l := range f.r.processes {
+		if l.report != nil && l.stopped >= expires && slices.Contains(l.report.Unsettled, f.r.sent[n].id) {
+			return true
+		}
+	}
 	return slices.ContainsFunc(f.r.settled, func(s settled) bool {
 		lease := cmp.Or(f.r.processes[s.process].settings.Lease, time.Minute) // for which it may stay hidden then
 		return s.message == n && s.outcome == reprise.OutcomeLost && s.at > expires-max(lease, time.Minute)
@@ -241,7 +247,7 @@ func fewCopies(f *facts) (how []string) {
 	if f.anyLambda() && len(f.s.Faults) > 0 { // no process remembers what Lambda could not delete
 		return how
 	}
-	late := f.has(sqsserver.FaultSlowReply) // a process forgets what it has deleted, and a reply from before may come later
+	late := f.has(sqsserver.FaultSlowReply, sqsserver.FaultLoseReply) // a process forgets what it has deleted, and a reply from before may come later
 	if (several || late) && (leaps || f.has(sqsserver.FaultDuplicate, sqsserver.FaultEarlyRedelivery, sqsserver.FaultLoseLease, sqsserver.FaultStaleHandle)) { // SQS gives a message to two of them
 		return how
 	}

@@ -42,6 +42,7 @@ type consumed struct {
 	queue  *configfile.Queue // nil: it is not from a file
 	values map[string]configfile.Setting
 
+	content string // of its files, before config and handler were made of them
 	config  reprise.Config
 	target  reprise.Handler
 	handler reprise.Handler // the target, or what protects it from duplicates
@@ -218,6 +219,7 @@ type located struct {
 // prepare makes the configuration and the target, before anything is called. A target that is
 // reached by a client of AWS is left to connect.
 func (c *consumed) prepare(a *app, logger *slog.Logger) (err error) {
+	c.content = c.Content()
 	if c.config, err = c.Config(&a.secrets, logger); err != nil {
 		return c.explain(err)
 	}
@@ -302,7 +304,7 @@ func (c *consumed) consumer(pool *reprise.Pool) daemon.Consume {
 	cfg.DeadLetterURL, cfg.RetryLane.URL = at.deadLetter, at.retryLane
 	consume := daemon.Consume{
 		Client: at.client, QueueURL: at.url, Handler: c.handler, Config: cfg, Target: c.PublicPlace(),
-		Pool: pool, Share: c.Share, Settings: c.Fingerprint(cfg),
+		Pool: pool, Share: c.Share, Settings: c.Fingerprint(cfg, c.content),
 	}
 	if closer, ok := c.target.(interface{ Close() }); ok {
 		consume.Stopped = closer.Close

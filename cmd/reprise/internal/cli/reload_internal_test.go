@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
@@ -69,5 +70,45 @@ func TestPoolsAreResized(t *testing.T) {
 	}
 	if err := c.share([]configfile.Pool{{Name: "a", Concurrency: -1}}); err == nil {
 		t.Error("a pool with -1 places is no error")
+	}
+}
+
+// TestRotationWhileQueuesAreFound: a secret is read before the queues are found, which takes a while. If it is rotated
+// meanwhile, the consumer has the old one: the next reload has to make it anew, and so must not take it for one that has
+// the new one already.
+func TestRotationWhileQueuesAreFound(t *testing.T) {
+	dir := t.TempDir()
+	config, secret := filepath.Join(dir, "reprise.yaml"), filepath.Join(dir, "token")
+	for name, text := range map[string]string{
+		config: "queues:\n  - name: orders\n    consume: {url: http://127.0.0.1:1, bearer-token: 'file:" + secret + "'}\n",
+		secret: "old",
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := &app{}
+	c := &consumption{app: a, flags: &consumeFlags{config: config}, logger: slog.New(slog.DiscardHandler)}
+	read := func() *consumed {
+		t.Helper()
+		file, err := parseConfig(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		queues, err := c.read(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return queues[0]
+	}
+	with, again := read(), read()
+	if with.consumer(nil).Settings != again.consumer(nil).Settings {
+		t.Error("a reload that changes nothing makes the consumer anew")
+	}
+	if err := os.WriteFile(secret, []byte("new"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if with.consumer(nil).Settings == read().consumer(nil).Settings {
+		t.Error("a consumer that has read the old secret counts as one with the new one, and so keeps the old one for good")
 	}
 }

@@ -124,15 +124,22 @@ func (s *Settings) Files() (names []string) {
 	return append(names, s.http.files()...)
 }
 
-// Fingerprint returns a text that is the same for the same settings, with cfg made of them.
-func (s *Settings) Fingerprint(cfg reprise.Config) string {
+// Content returns a digest of what is in Files. It has to be taken before [Settings.Config] and [Settings.Target] read them:
+// a file that changes in between then differs from it.
+func (s *Settings) Content() string {
 	all := sha256.New()
-	s.flags.VisitAll(func(flag *pflag.Flag) { fmt.Fprintf(all, "%s %q %t\n", flag.Name, flag.Value, flag.Changed) })
-	fmt.Fprintf(all, "%q %q\n", cfg.DeadLetterURL, cfg.RetryLane.URL)
 	for _, name := range s.Files() {
 		text, err := os.ReadFile(name)
 		fmt.Fprintf(all, "%q %v\n", text, err)
 	}
+	return hex.EncodeToString(all.Sum(nil))
+}
+
+// Fingerprint returns a text that is the same for the same settings, with cfg made of them and of files with this Content.
+func (s *Settings) Fingerprint(cfg reprise.Config, content string) string {
+	all := sha256.New()
+	s.flags.VisitAll(func(flag *pflag.Flag) { fmt.Fprintf(all, "%s %q %t\n", flag.Name, flag.Value, flag.Changed) })
+	fmt.Fprintf(all, "%q %q %s\n", cfg.DeadLetterURL, cfg.RetryLane.URL, content)
 	return hex.EncodeToString(all.Sum(nil))
 }
 

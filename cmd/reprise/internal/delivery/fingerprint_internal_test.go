@@ -20,10 +20,14 @@ func TestFingerprint(t *testing.T) {
 	}
 	var cfg reprise.Config
 	cfg.RetryLane.URL, cfg.DeadLetterURL = "https://sqs.invalid/0/lane", "https://sqs.invalid/0/dead"
-	last := settingsOf(t, settings...).Fingerprint(cfg)
+	fingerprint := func() string {
+		s := settingsOf(t, settings...)
+		return s.Fingerprint(cfg, s.Content())
+	}
+	last := fingerprint()
 	same := func(after string, want bool) {
 		t.Helper()
-		now := settingsOf(t, settings...).Fingerprint(cfg)
+		now := fingerprint()
 		if (now == last) != want {
 			t.Errorf("after %s the fingerprint is the same: %t, want %t", after, now == last, want)
 		}
@@ -56,11 +60,11 @@ func TestFingerprint(t *testing.T) {
 func TestFingerprintOfBasicAuth(t *testing.T) {
 	name := fileWith(t, "basic", "user:before")
 	s := settingsOf(t, "url", "https://localhost", "basic-auth", "file:"+name)
-	before := s.Fingerprint(reprise.Config{})
+	before := s.Fingerprint(reprise.Config{}, s.Content())
 	if err := os.WriteFile(name, []byte("user:rotate"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if s.Fingerprint(reprise.Config{}) == before {
+	if s.Fingerprint(reprise.Config{}, s.Content()) == before {
 		t.Error("a changed password does not change the fingerprint")
 	}
 }

@@ -199,6 +199,13 @@ func TestJobStream(t *testing.T) {
 	if name, data := r.next(); name != "" {
 		t.Errorf("after the end: %s %s", name, data)
 	}
+	for range 40 { // more than a client may have at once: each that has ended makes room
+		for r := s.open("jobs/" + id + "/events"); ; {
+			if name, _ := r.next(); name == "" {
+				break
+			}
+		}
+	}
 }
 
 // TestJobMistakes name the input and the remedy, and start nothing.
@@ -306,6 +313,12 @@ func TestExportsAreBounded(t *testing.T) {
 		if !dropped && len(decode[admin.Exported](t, messages).Messages) != 5 {
 			t.Errorf("export %d: %s", i+1, messages)
 		}
+	}
+	for range 100 { // the process forgets the exports, and that they took memory
+		s.run(`{"action":"export","queue":"dead","all":true,"dry_run":true}`)
+	}
+	if j := s.run(`{"action":"export","queue":"dead","all":true}`); j.State != admin.JobDone || j.Done != 5 {
+		t.Errorf("after the exports before are forgotten: %+v", j)
 	}
 	admin.KeepExports(s.api, 3000)
 	_, text := s.call("POST", admin.Path+"jobs", `{"action":"export","queue":"dead","all":true}`)

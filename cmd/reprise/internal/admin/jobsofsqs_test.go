@@ -64,6 +64,26 @@ func TestDeadOnly(t *testing.T) {
 		if j.Done != 0 || j.Failed != 2 || !strings.Contains(j.Problem, "2 messages left") || len(other.Messages()) != 2 {
 			t.Errorf("of a queue that no other names %d messages are left, %+v", len(other.Messages()), j)
 		}
+		// If SQS does not say which queues name this one, nothing is known of its messages.
+		other.Fault(sqsserver.Fault{Kind: sqsserver.FaultServerError, Action: "ListDeadLetterSourceQueues"})
+		j, err := client.StartJob(t.Context(), admin.JobRequest{Action: admin.JobDelete, Queue: other.Name(), All: true, DeadOnly: true})
+		if time.Sleep(time.Minute); err == nil || len(other.Messages()) != 2 {
+			t.Errorf("where SQS does not answer %d messages are left, want 2 and an error: %+v, %v", len(other.Messages()), j, err)
+		}
+	})
+}
+
+// TestUnconfirmedDeletesAreNotDone: what SQS does not confirm may be there still, and is not reported as deleted.
+func TestUnconfirmedDeletesAreNotDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		q.Send("1", "2", "3")
+		q.Fault(sqsserver.Fault{Kind: sqsserver.FaultFailEntry, Action: "DeleteMessageBatch"})
+		_, client := ofSQS(t, q)
+		j := toItsEnd(t, client, admin.JobRequest{Action: admin.JobDelete, Queue: q.Name(), All: true})
+		if j.Matched != 3 || j.Done != 0 || j.Failed != 3 || len(q.Messages()) != 3 {
+			t.Errorf("of 3 messages whose delete fails %d are left: %+v; want that none is done, and 3 failed", len(q.Messages()), j)
+		}
 	})
 }
 

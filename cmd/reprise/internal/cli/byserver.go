@@ -95,7 +95,7 @@ func (a *app) await(server *admin.Client, j admin.Job, words verbs) (admin.Job, 
 		verb = words.would
 	}
 	drain, pause := a.drain, firstLook
-	for reached := time.Now(); j.State == admin.JobRunning; pause = min(2*pause, followEvery) {
+	for in := (reach{time.Now()}); j.State == admin.JobRunning; pause = min(2*pause, followEvery) {
 		screen.Redraw(fmt.Sprintf("%s %s; looked at %d, of which %d matched", plural.Of(j.Done, words.noun), verb, j.Looked, j.Matched))
 		select {
 		case <-time.After(pause):
@@ -106,11 +106,12 @@ func (a *app) await(server *admin.Client, j admin.Job, words verbs) (admin.Job, 
 			return j, context.Cause(a.ctx)
 		}
 		now, err := server.Job(a.ctx, j.ID)
+		lost := in.lost(err, time.Now())
 		if err == nil {
-			j, reached = now, time.Now()
+			j = now
 			continue
 		}
-		if _, answered := errors.AsType[*admin.Error](err); answered || time.Since(reached) > lostFor {
+		if _, answered := errors.AsType[*admin.Error](err); answered || lost {
 			return j, unsettled(fmt.Errorf("the server has ended while %s: %w: no message is lost, or in two queues; run it again for the rest", words.during(), err))
 		}
 	}

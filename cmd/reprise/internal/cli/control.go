@@ -62,12 +62,18 @@ func (f *controlFlags) client(ctx context.Context, a *app) (client *admin.Client
 		}
 		return client, nil
 	}
-	client, err = admin.NewClient("http://"+defaultAdminAddr, token)
+	return localProcess(ctx, "http://"+defaultAdminAddr, "http://"+defaultAddr, token)
+}
+
+// localProcess returns a client of the process at one address or, only if nothing listens there, at the other. One that
+// refuses, or is slow, is the process that is meant all the same.
+func localProcess(ctx context.Context, first, second, token string) (*admin.Client, error) {
+	client, err := admin.NewClient(first, token)
 	if err != nil {
 		return nil, err
 	}
 	if _, err := client.Consumers(ctx); errors.Is(err, syscall.ECONNREFUSED) {
-		return admin.NewClient("http://"+defaultAddr, token)
+		return admin.NewClient(second, token)
 	}
 	return client, nil
 }

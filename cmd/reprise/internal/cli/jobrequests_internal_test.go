@@ -52,6 +52,7 @@ func serveNoting(t *testing.T) *notingServer {
 		s.acts = append(s.acts, r.PathValue("action")+" "+r.PathValue("queue"))
 		reply(w, admin.Done{Consumer: admin.Consumer{Queue: "orders"}, Woken: 1})
 	})
+	mux.HandleFunc("GET "+admin.Path+"jobs/{job}/messages", func(w http.ResponseWriter, _ *http.Request) { reply(w, admin.Exported{}) })
 	mux.HandleFunc("POST "+admin.Path+"jobs", func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -183,6 +184,7 @@ func TestJobsEndWithTheirExitCode(t *testing.T) {
 			want int
 		}{
 			{[]string{"redrive", "dead", "--job", "--admin", s.URL}, test.byJob},
+			{[]string{"dead", "export", "dead", "--job", "--admin", s.URL}, test.byJob},
 			{[]string{"redrive", "dead", "--endpoint", s.URL, "--region", "us-east-1"}, test.byServer},
 		} {
 			if stdout, stderr, err := runHere(t, how.args...); exitCodeOf(err) != how.want && how.want != anyCode {

@@ -157,6 +157,17 @@ const (
 	lostFor = 30 * time.Second
 )
 
+// reach is whether a process that a command waits for can be reached.
+type reach struct{ answered time.Time } // when it answered last
+
+// lost notes how a question has ended, and reports that the process was out of reach for too long.
+func (r *reach) lost(err error, now time.Time) bool {
+	if err == nil {
+		r.answered = now
+	}
+	return now.Sub(r.answered) > lostFor
+}
+
 // runJob has a process do it, and waits for the end.
 func (a *app) runJob(f *jobFlags, aws awsFlags, selection *selectionFlags, request admin.JobRequest, words verbs) error {
 	_, j, err := a.startJob(f, aws, selection, request, words)
@@ -205,7 +216,7 @@ func (a *app) startJob(f *jobFlags, aws awsFlags, selection *selectionFlags, req
 func (a *app) follow(ctx context.Context, client *admin.Client, j admin.Job, words verbs) (admin.Job, error) {
 	screen := terminal.New(a.stderr.file, os.Getenv)
 	defer screen.Done()
-	for reached := time.Now(); j.State == admin.JobRunning; {
+	for in := (reach{time.Now()}); j.State == admin.JobRunning; {
 		verb := words.done
 		if j.DryRun {
 			verb = words.would
@@ -220,10 +231,11 @@ func (a *app) follow(ctx context.Context, client *admin.Client, j admin.Job, wor
 		if _, answered := errors.AsType[*admin.Error](err); answered {
 			return j, fmt.Errorf("%w: what is left is still in the queue", err)
 		}
-		if err == nil {
-			j, reached = now, time.Now()
-		} else if time.Since(reached) > lostFor {
+		if in.lost(err, time.Now()) {
 			return j, err
+		}
+		if err == nil {
+			j = now
 		}
 	}
 	return j, nil

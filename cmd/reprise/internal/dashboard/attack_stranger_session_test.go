@@ -111,6 +111,39 @@ func TestAttackStrangerSessionEnds(t *testing.T) {
 	})
 }
 
+// limitless is a recorder of a reply whose time limits can be lifted, as a stream does.
+type limitless struct{ *httptest.ResponseRecorder }
+
+func (limitless) SetReadDeadline(time.Time) error  { return nil }
+func (limitless) SetWriteDeadline(time.Time) error { return nil }
+
+// TestAttackStrangerStreamEnds: a page that is kept up to date is kept so for as long as its session lasts, and shows nothing of what
+// happens later, also if nobody signs out.
+func TestAttackStrangerStreamEnds(t *testing.T) {
+	for later, shown := range map[time.Duration]bool{5 * time.Second: true, 9 * time.Second: false} { // the page is looked at every two seconds
+		inVirtualTime(t, func(v *virtual) {
+			_, cookie := v.signIn(here, token)
+			time.Sleep(12*time.Hour - 10*time.Second)
+			page, ended := httptest.NewRecorder(), make(chan struct{})
+			go func() {
+				defer close(ended)
+				v.pages.ServeHTTP(limitless{page}, v.request("GET", "http://"+here+"/ui/timeline?live=1", cookie, nil))
+			}()
+			time.Sleep(later)
+			v.signIn(here, "a wrong token")
+			time.Sleep(20*time.Second - later)
+			select {
+			case <-ended:
+			default:
+				t.Fatal("the page is kept up to date when its session has ended")
+			}
+			if has := strings.Contains(page.Body.String(), "asked for sign-in, which failed"); has != shown {
+				t.Errorf("what happens %v after the beginning, 10s before the end of the session, is shown: %t, want %t", later, has, shown)
+			}
+		})
+	}
+}
+
 // TestAttackStrangerSessionOfAnotherPort: two processes on one host have cookies of their own, and neither takes the other's, whatever
 // it is called.
 func TestAttackStrangerSessionOfAnotherPort(t *testing.T) {

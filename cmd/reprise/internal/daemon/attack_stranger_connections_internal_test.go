@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 )
 
 // addressed is a connection from an address, which counts its closing.
@@ -86,32 +87,35 @@ func TestAttackIdleConnections(t *testing.T) {
 }
 
 // TestAttackConnectionsOfAnAddress: one address gets three quarters of the connections,
-// this machine all.
+// this machine all. A connection that is refused takes no place: then Accept would wait, which
+// the bubble ends at once.
 func TestAttackConnectionsOfAnAddress(t *testing.T) {
 	for _, addresses := range [][]string{{"192.0.2.1", "192.0.2.1"}, {"2001:db8::1", "2001:db8::ffff:1"}} {
-		a := arrivals{make(chan net.Conn, 10)}
-		l := newLimitedListener(a, 4, slog.New(slog.DiscardHandler))
-		var open []net.Conn
-		for range 3 {
-			a.come(addresses[0])
-			conn, err := l.Accept()
-			if err != nil {
+		synctest.Test(t, func(t *testing.T) {
+			a := arrivals{make(chan net.Conn, 10)}
+			l := newLimitedListener(a, 4, slog.New(slog.DiscardHandler))
+			var open []net.Conn
+			for range 3 {
+				a.come(addresses[0])
+				conn, err := l.Accept()
+				if err != nil {
+					t.Fatal(err)
+				}
+				open = append(open, conn)
+			}
+			refused := a.come(addresses[1])
+			a.come("127.0.0.1")
+			if conn, err := l.Accept(); err != nil || conn.RemoteAddr().String() != "127.0.0.1:1" {
+				t.Fatalf("accepted %v, %v, want the connection of this machine", conn, err)
+			}
+			<-refused.closed
+			if err := open[0].Close(); err != nil {
 				t.Fatal(err)
 			}
-			open = append(open, conn)
-		}
-		refused := a.come(addresses[1])
-		a.come("127.0.0.1")
-		if conn, err := l.Accept(); err != nil || conn.RemoteAddr().String() != "127.0.0.1:1" {
-			t.Fatalf("accepted %v, %v, want the connection of this machine", conn, err)
-		}
-		<-refused.closed
-		if err := open[0].Close(); err != nil {
-			t.Fatal(err)
-		}
-		a.come(addresses[1])
-		if _, err := l.Accept(); err != nil {
-			t.Errorf("after one has gone: %v", err)
-		}
+			a.come(addresses[1])
+			if _, err := l.Accept(); err != nil {
+				t.Errorf("after one has gone: %v", err)
+			}
+		})
 	}
 }

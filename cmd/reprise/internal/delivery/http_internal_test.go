@@ -90,6 +90,13 @@ func TestHTTPSecrets(t *testing.T) {
 	if _, there := os.LookupEnv("ORDERS_TOKEN"); there {
 		t.Error("commands would inherit the token")
 	}
+	t.Setenv("ORDERS_TOKEN", "from-environment")
+	secrets := new(Secrets)
+	for range 2 { // at the start, and at each reload
+		if got, err := secrets.Read("bearer-token", "env:ORDERS_TOKEN"); err != nil || got != "from-environment" {
+			t.Errorf("read again, the secret is %q, %v", got, err)
+		}
+	}
 	for _, test := range []struct {
 		setting, place, want string
 	}{

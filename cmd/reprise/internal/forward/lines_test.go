@@ -39,6 +39,9 @@ for line in sys.stdin:
         answer["error"] = m["attributes"]["team"] + " " + str(base64.b64decode(m["binary_attributes"]["bytes"]))
     elif body == "sleep":
         time.sleep(600)
+    elif body.startswith("await "):
+        while not os.path.exists(body[6:]):
+            time.sleep(0.005)
     elif body == "exit":
         sys.exit("no memory")
     elif body == "missing":
@@ -200,6 +203,28 @@ func TestLinesSideBySide(t *testing.T) {
 		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
 			t.Errorf("process %d is still there: %v", pid, err)
 		}
+	}
+}
+
+// TestLinesClosedAtWork: a process that has a message when the target is closed answers, and ends then.
+func TestLinesClosedAtWork(t *testing.T) {
+	target, pids := newLines(t)
+	permit := filepath.Join(t.TempDir(), "permit")
+	ended := make(chan error)
+	go func() { ended <- target.Handle(t.Context(), &reprise.Message{ID: "id", Body: "await " + permit}) }()
+	for text := []byte(nil); len(text) == 0; time.Sleep(5 * time.Millisecond) {
+		text, _ = os.ReadFile(pids)
+	}
+	target.Close()
+	if err := os.WriteFile(permit, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("Handle = %v", err)
+	}
+	pid, _ := strconv.Atoi(processes(t, pids)[0])
+	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("the process is still there: %v", err)
 	}
 }
 

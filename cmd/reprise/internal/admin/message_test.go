@@ -251,6 +251,10 @@ func TestMessageOfARetryLane(t *testing.T) {
 	if n := c.RetryLane().Status().Counts; n.Attempts != 1 || n.Deleted != 1 || n.Parked != 0 {
 		t.Errorf("the lane's consumer counts %+v, want one attempt, which succeeds", n)
 	}
+	_, text = s.call("GET", admin.Path+"stats", "") // messages that end in the lane have cost what they have cost before
+	if of := decode[admin.Stats](t, text).Consumers[0]; of.Cost.Messages != 1 || of.Cost.Requests != of.Calls.Total() || of.Calls.Deletes == 0 {
+		t.Errorf("the statistics of the consumer: %s", text)
+	}
 }
 
 // TestCopyIsNotRetried: a copy that the consumer of this process could not retry before it is due stays hidden, with the

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
 )
 
@@ -65,5 +66,34 @@ func TestApply(t *testing.T) {
 		if _, err := edit.Apply(before); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", edit, err, want)
 		}
+	}
+}
+
+// TestEditsHaveTheirOwnDeduplication: two edits of a letter that differ in anything are two messages to a FIFO queue, which
+// would drop the second one otherwise, and one edit that is sent again is one.
+func TestEditsHaveTheirOwnDeduplication(t *testing.T) {
+	with := func(id, body string, a operate.Attribute) operate.Message {
+		return operate.Message{ID: id, Body: body, Attributes: map[string]operate.Attribute{"n": a}}
+	}
+	text := operate.Attribute{Type: "String", Value: "1"}
+	renamed := with("id", "b", text)
+	renamed.Attributes = map[string]operate.Attribute{"m": text}
+	seen := make(map[string]string)
+	for name, m := range map[string]operate.Message{
+		"one": with("id", "b", text), "another letter": with("other", "b", text), "another body": with("id", "c", text), "another name": renamed,
+		"another value": with("id", "b", operate.Attribute{Type: "String", Value: "2"}), "another type": with("id", "b", operate.Attribute{Type: "Number", Value: "1"}),
+		"bytes": with("id", "b", operate.Attribute{Type: "Binary", Binary: []byte("1")}), "other bytes": with("id", "b", operate.Attribute{Type: "Binary", Binary: []byte("2")}),
+	} {
+		out, again, standard := reprise.Outgoing{DeduplicationID: "x"}, reprise.Outgoing{DeduplicationID: "y"}, reprise.Outgoing{}
+		m.Become(&out)
+		m.Become(&again)
+		m.Become(&standard)
+		if out.DeduplicationID != again.DeduplicationID || standard.DeduplicationID != "" {
+			t.Errorf("%s: sent twice it is %q and %q, and for a standard queue %q", name, out.DeduplicationID, again.DeduplicationID, standard.DeduplicationID)
+		}
+		if other, twice := seen[out.DeduplicationID]; twice {
+			t.Errorf("%s and %s have the same deduplication id", name, other)
+		}
+		seen[out.DeduplicationID] = name
 	}
 }

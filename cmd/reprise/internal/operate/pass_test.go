@@ -240,6 +240,25 @@ func TestPassGivesAllBack(t *testing.T) {
 	}
 }
 
+// TestPassLeavesWhatIsGone: what others have deleted during a pass is not given back, and nothing is wrong with that.
+func TestPassLeavesWhatIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		for i := range 25 {
+			q.Send(fmt.Sprint(i))
+		}
+		p := pass(q)
+		counted := &countedReleases{Client: p.Client}
+		p.Client = counted
+		o, err := p.Run(t.Context(), never, func(batch []operate.Message, _ time.Time) ([]operate.Verdict, error) {
+			return nil, q.Server().Delete(q.Name(), batch[0].ID)
+		})
+		if left, hidden := inQueue(q); err != nil || o.Looked != 25 || len(left) != 22 || hidden != 0 || counted.n.Load() != 3 {
+			t.Errorf("%+v, %v: %d are left, %d of them hidden, after %d requests to give back; want 22, none and 3", o, err, len(left), hidden, counted.n.Load())
+		}
+	})
+}
+
 // countedReleases counts the requests that make messages visible.
 type countedReleases struct {
 	operate.Client

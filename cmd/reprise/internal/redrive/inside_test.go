@@ -40,7 +40,7 @@ func TestInsideAgrees(t *testing.T) {
 	for name, r := range map[string]redrive.Redrive{
 		"redrive": {}, "whole": {Whole: true}, "dry run": {DryRun: true}, "keys": {Keys: []reprise.SigningKey{key}},
 		"without bodies": {WithoutBodies: true}, "whole, without bodies": {Whole: true, WithoutBodies: true},
-		"selection": {Select: func(m *types.Message, _ time.Time) bool { return *m.Body == "told" }},
+		"most": {Max: 4}, "selection": {Select: func(m *types.Message, _ time.Time) bool { return *m.Body == "told" }},
 	} {
 		for _, to := range []string{"", "standard", "fifo"} {
 			synctest.Test(t, func(t *testing.T) {

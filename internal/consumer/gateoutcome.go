@@ -74,8 +74,8 @@ func (c *Machine) heldInOutage(g *Gate, d *Delivery, v Verdict, now time.Time) V
 	}
 	if c.draining || !c.roomToHold(g) {
 		away := c.sentAway(d, maxAway, v.Err, now)
-		if away.Due.Before(asked) {
-			away.Due = asked
+		if away.Due.Before(asked) { // the end of the outage does not cut it short
+			away.Due, away.Reason = asked, retry.ReasonRetryAfter
 		}
 		return c.route(d, away, now)
 	}

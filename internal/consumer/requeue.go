@@ -88,7 +88,7 @@ func (c *Machine) via(d *Delivery, v Verdict, now time.Time) cause {
 		return becauseLastReceive
 	case v.Outcome == OutcomeRetry && (c.Via == plan.ViaRequeue || c.hasRetryLane()):
 		return becauseAsked
-	case v.Outcome == OutcomeRelease && (d.receives > 1 || d.History != nil || v.Reason == retry.ReasonUnavailable):
+	case v.Outcome == OutcomeRelease && (d.receives > 1 || d.History != nil || v.unavailable || v.Reason == retry.ReasonUnavailable):
 		// The first release costs one receive, which counts as one attempt at most.
 		// Further ones would add up until the message seems exhausted; an outage makes
 		// many.

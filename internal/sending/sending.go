@@ -29,7 +29,7 @@ type Settings struct {
 	Requests      int           // most requests under way
 	MaxWaiting    int           // most messages that have room; negative: no limit
 	MaxBytes      int           // the most bytes of them; negative: no limit
-	Tries         int           // a message is given up after so many requests; 0: never
+	Tries         int           // a message is given up after so many requests, except one refused because of another message; 0: never
 	LastingTries  int           // the same where the last of them failed with Lasting
 	ComplainEvery time.Duration // the least time between two Complain effects
 	Retry         retry.Policy  // its Backoff and Jitter decide how long a failed message waits
@@ -50,7 +50,7 @@ type Message struct {
 	number     uint64
 	tries      int
 	unsure     bool
-	alone      bool      // a batch with it was refused because of its content
+	alone      bool      // a batch with it was refused because of the content of one of its messages
 	at         time.Time // when it was handed over; in backoff, when it is due
 	behind     *list     // FIFO queues: the messages behind the first of its group
 	next, prev *Message
@@ -61,6 +61,15 @@ func (m *Message) State() State { return m.state }
 
 // Tries returns how many requests with the message have ended.
 func (m *Message) Tries() int { return m.tries }
+
+// own returns how many requests with the message have ended, without the one that was refused because of
+// another message in it: there is at most one, since the message goes alone from then on.
+func (m *Message) own() int {
+	if m.alone {
+		return m.tries - 1
+	}
+	return m.tries
+}
 
 // Unsure reports whether SQS may have the message although it has not confirmed it.
 func (m *Message) Unsure() bool { return m.unsure }
@@ -196,10 +205,10 @@ func (m *Machine) Replied(now time.Time, batch []*Message, results *[MaxEntries]
 				m.retries++
 				seed = m.set.Seed + " " + strconv.Itoa(m.retries)
 			}
-			if msg.tries > 1 {
+			if msg.own() > 1 {
 				again = msg
 			}
-			msg.at = now.Add(m.set.Retry.Wait(seed, msg.tries))
+			msg.at = now.Add(m.set.Retry.Wait(seed, msg.own()))
 			m.move(msg, Backoff)
 		}
 	}
@@ -212,7 +221,7 @@ func (m *Machine) Replied(now time.Time, batch []*Message, results *[MaxEntries]
 
 // isSpent reports whether a message that failed has been in as many requests as it may.
 func (m *Machine) isSpent(msg *Message, verdict Verdict) bool {
-	return m.set.Tries > 0 && msg.tries >= m.set.Tries || verdict == Lasting && msg.tries >= m.set.LastingTries
+	return m.set.Tries > 0 && msg.own() >= m.set.Tries || verdict == Lasting && msg.own() >= m.set.LastingTries
 }
 
 // Told notes that the caller knows the answer to the message.

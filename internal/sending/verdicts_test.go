@@ -70,6 +70,7 @@ func TestVerdicts(t *testing.T) {
 		alone   bool // in its request
 		tries   int  // before
 		most    int  // Settings.Tries
+		refused bool // once before, together with another message
 		stopped bool
 		state   State
 		effects []string
@@ -89,6 +90,9 @@ func TestVerdicts(t *testing.T) {
 		"unacceptable":                 {verdict: Unacceptable, alone: true, state: Gone, effects: []string{"a answered from requested"}},
 		"something in the batch is so": {verdict: Unacceptable, state: Ready},
 		"so in its last try":           {verdict: Unacceptable, most: 1, state: Ready},
+		"failed in its first own":      {verdict: Failed, refused: true, tries: 1, most: 2, state: Backoff},
+		"failed in its last own":       {verdict: Failed, refused: true, tries: 2, most: 2, state: Gone, effects: []string{"a answered from requested"}},
+		"lasting in its second own":    {verdict: Lasting, refused: true, tries: 2, state: Backoff, effects: []string{"a complain from backoff"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := patient()
@@ -102,7 +106,7 @@ func TestVerdicts(t *testing.T) {
 			if len(batch) != len(all) {
 				t.Fatalf("%d messages are requested", len(batch))
 			}
-			all[0].tries = c.tries
+			all[0].tries, all[0].alone = c.tries, c.refused
 			if c.stopped {
 				m.Stop()
 			}

@@ -110,7 +110,12 @@ func TestReadDeadLetter(t *testing.T) {
 	if diff := cmp.Diff(want, q); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if err := q.ReadDeadLetter(map[string]string{"MessageRetentionPeriod": "long"}); err == nil {
-		t.Error("a retention of \"long\" is accepted")
+	// What cannot be read leaves the rest.
+	err := q.ReadDeadLetter(map[string]string{"MessageRetentionPeriod": "long", "KmsMasterKeyId": "alias/other"})
+	if err == nil || !strings.Contains(err.Error(), `MessageRetentionPeriod is "long"`) {
+		t.Errorf("a retention of \"long\": %v", err)
+	}
+	if q.DeadLetterRetention != 0 || q.DeadLetterKMSKey != "alias/other" {
+		t.Errorf("with a retention that cannot be read: %v, key %q", q.DeadLetterRetention, q.DeadLetterKMSKey)
 	}
 }

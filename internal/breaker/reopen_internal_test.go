@@ -41,6 +41,29 @@ func TestReopens(t *testing.T) {
 	}
 }
 
+// TestProbesOfAReopening: what has opened again is probed as soon as what has just opened, however long the
+// outage before lasted.
+func TestProbesOfAReopening(t *testing.T) {
+	began := time.Unix(1000, 0)
+	b := New(2)
+	b.Open(began, 0.5)
+	answered := began.Add(time.Hour)
+	b.Probe()
+	b.Answered(0, answered)
+	again := answered.Add(time.Minute)
+	for wait := range 3 { // each probe finds no answer
+		now := again.Add(time.Duration(wait) * firstProbe)
+		b.Open(now, 0.5)
+		if next := b.NextProbe().Sub(now); next != firstProbe {
+			t.Errorf("%v after it has opened again, the next probe is due in %v, want %v", now.Sub(again), next, firstProbe)
+		}
+		b.Probe()
+	}
+	if !b.Since().Equal(began) {
+		t.Errorf("the outage began %v, want %v", b.Since(), began)
+	}
+}
+
 func TestProbeNow(t *testing.T) {
 	b := New(2)
 	b.Open(time.Unix(0, 0), 0)

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -411,6 +412,54 @@ func TestDeadLetterQueueThrottled(t *testing.T) {
 			if n > 1 || code == plan.CodeDeadLetterQueueUnknown {
 				t.Errorf("finding %s came %d times, want none that comes of a throttled read", code, n)
 			}
+		}
+	})
+}
+
+// TestAnotherDeadLetterQueueThrottled: what was read of a dead-letter queue does not stand for another that has
+// taken its place, and whose attributes could not be read yet: the finding that it has too is told.
+func TestAnotherDeadLetterQueueThrottled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		short := map[string]string{"MessageRetentionPeriod": "86400"}
+		q.NewDeadLetterQueue(3).SetAttributes(short)
+		watch := &spy{Client: q.Direct()}
+		var throttled atomic.Pointer[string] // the URL of the queue; nil: none
+		watch.attributes = func(ctx context.Context, in *sqs.GetQueueAttributesInput) (*sqs.GetQueueAttributesOutput, error) {
+			if url := throttled.Load(); url != nil && *in.QueueUrl == *url {
+				return nil, &smithy.GenericAPIError{Code: "RequestThrottled", Message: "slow down", Fault: smithy.FaultClient}
+			}
+			return watch.Client.GetQueueAttributes(ctx, in)
+		}
+		var mu sync.Mutex
+		var told []time.Duration // since the start
+		began := time.Now()
+		q.ConsumeWith(watch, reprise.HandlerFunc(succeed), reprise.Config{Observer: reprise.Observer{
+			Finding: func(_ context.Context, f plan.Finding) {
+				mu.Lock()
+				defer mu.Unlock()
+				if f.Code == plan.CodeDeadLetterRetention {
+					told = append(told, time.Since(began))
+				}
+			},
+		}})
+		time.Sleep(time.Second)
+		other := q.NewDeadLetterQueue(3)
+		other.SetAttributes(short)
+		url := other.URL()
+		throttled.Store(&url)
+		time.Sleep(15 * time.Minute)
+		mu.Lock()
+		if len(told) != 1 {
+			t.Errorf("the finding was told at %v, want it once of the first dead-letter queue", told)
+		}
+		mu.Unlock()
+		throttled.Store(nil)
+		time.Sleep(15 * time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
+		if len(told) != 2 || told[1] < 15*time.Minute {
+			t.Errorf("the finding was told at %v, want it once more when the attributes of the other can be read", told)
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -122,6 +123,42 @@ func TestStoppingHandlerIsReleased(t *testing.T) {
 		}
 		if m := q.Messages(); len(m) != 1 || m[0].State == sqsserver.InFlight {
 			t.Errorf("messages %+v, want one, visible", m)
+		}
+	})
+}
+
+// TestNoHandlerStartsWhenHandlersAreStopped: the messages that wait are given back before the contexts of handlers end,
+// or they would take the places of those that return, and start with a context that has ended.
+func TestNoHandlerStartsWhenHandlersAreStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const places = 100
+		q := reprisetest.NewQueue(t, nil)
+		var blocking, late atomic.Bool
+		c := q.Consume(reprise.HandlerFunc(func(ctx context.Context, _ *reprise.Message) error {
+			if ctx.Err() != nil {
+				late.Store(true)
+			}
+			time.Sleep(10 * time.Millisecond)
+			if blocking.Load() {
+				for range 1000 { // so that it takes a while to end the contexts of all handlers
+					_, cancel := context.WithCancel(ctx)
+					defer cancel()
+				}
+				<-ctx.Done()
+			}
+			return ctx.Err()
+		}), reprise.Config{Concurrency: places, Prefetch: places})
+		q.Send(numbered(places)...)
+		q.WaitEmpty(time.Minute) // now handlers are known to be quick
+		blocking.Store(true)
+		q.Send(numbered(2 * places)...)
+		time.Sleep(time.Minute)
+		if s := c.Status(); s.Running != places || s.Waiting < places/2 {
+			t.Fatalf("%d messages run and %d wait, want %d, and about as many", s.Running, s.Waiting, places)
+		}
+		report := c.Stop()
+		if late.Load() || report.Counts.Attempts != 2*places {
+			t.Errorf("%v: a handler has started when handlers were stopped: %t; want %d attempts", report, late.Load(), 2*places)
 		}
 	})
 }

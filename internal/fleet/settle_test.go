@@ -131,7 +131,9 @@ func (f *fleet) checkSettled(n *node, p *part, e reprise.Settled, messages []mes
 		return
 	}
 	at := slices.IndexFunc(messages, func(m messageInfo) bool { return m.ID == e.Message.ID })
-	if h := n.newest[e.Message.ID]; at >= 0 && e.Outcome == reprise.OutcomeLost && h.failures(n) < 2 && !h.doubted && (f.fifo || !f.mute) {
+	h := n.newest[e.Message.ID]
+	taken := h != nil && h.arrived.Before(time.Now()) // otherwise it came at this instant, and what is lost is the one before
+	if at >= 0 && e.Outcome == reprise.OutcomeLost && taken && h.failures(n) < 2 && !h.doubted && (f.fifo || !f.mute) {
 		f.broken(world.NoLeaseIsLost, p, "node %d has lost it after %d failures: %v", n.number, h.failures(n), e.Err)
 	}
 	switch e.Outcome {

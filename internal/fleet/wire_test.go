@@ -185,13 +185,15 @@ func (w *wire) DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatc
 				h.failed++ // the lease ended meanwhile, and no other request was possible
 			}
 		}
-		if t.err != nil {
-			return
+		if t.err == nil {
+			out.Successful = out.Successful[w.forgotten(len(out.Successful), holds[0].name):]
 		}
-		out.Successful = out.Successful[w.forgotten(len(out.Successful), holds[0].name):]
 		for i, e := range in.Entries {
-			if slices.ContainsFunc(out.Successful, func(s types.DeleteMessageBatchResultEntry) bool { return *s.Id == *e.Id }) {
-				holds[i].done = "delete"
+			switch h := holds[i]; {
+			case t.err == nil && slices.ContainsFunc(out.Successful, func(s types.DeleteMessageBatchResultEntry) bool { return *s.Id == *e.Id }):
+				h.done = "delete"
+			case !h.inTime(w.n):
+				h.failed++ // as a change of visibility does that fails at the end of the lease
 			}
 		}
 	})

@@ -247,7 +247,8 @@ func fewCopies(f *facts) (how []string) {
 	if f.anyLambda() && len(f.s.Faults) > 0 { // no process remembers what Lambda could not delete
 		return how
 	}
-	late := f.has(sqsserver.FaultSlowReply, sqsserver.FaultLoseReply) // a process forgets what it has deleted, and a reply from before may come later
+	// A process forgets what it has deleted, and a reply from before may come later.
+	late := f.has(sqsserver.FaultSlowReply, sqsserver.FaultLoseReply)
 	if (several || late) && (leaps || f.has(sqsserver.FaultDuplicate, sqsserver.FaultEarlyRedelivery, sqsserver.FaultLoseLease, sqsserver.FaultStaleHandle)) { // SQS gives a message to two of them
 		return how
 	}

@@ -88,6 +88,10 @@ func (c *Machine) gateTurned(g *Gate, now time.Time) {
 			d = next
 		}
 	}
+	if d := c.solo.next; d != nil && c.solo.owner == c && d.Key == g.key && g.Shut() { // others need not wait for it
+		c.unready(d, now)
+		c.shelve(g, d, now)
+	}
 	if !g.Shut() {
 		c.letThrough(g, now)
 	}

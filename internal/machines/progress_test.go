@@ -106,8 +106,8 @@ func (f *fleet) receivable(q *world.Queue) map[uint64]int {
 func (f *fleet) checkNewcomers(fresh []*part) {
 	for _, p := range fresh {
 		set := p.queue.Settings()
-		if _, inFlight, _ := p.queue.Counts(); set.InFlightLimit > 0 && inFlight+consumer.MaxBatch > set.InFlightLimit {
-			continue // SQS hands out hardly any while others wait for hours
+		if visible, inFlight, delayed := p.queue.Counts(); set.InFlightLimit > 0 && visible+inFlight+delayed > set.InFlightLimit {
+			continue // SQS hands out hardly any while others wait for hours, hidden or as copies that come in turn
 		}
 		if !p.ran && !p.refused {
 			f.broken(world.NewOnesGoOn, "%s, by %s", p.body, f.states())

@@ -97,6 +97,8 @@ type process struct {
 	t     *testing.T
 	cmd   *exec.Cmd
 	lines chan string // of both outputs, as they come
+	in    *io.PipeWriter
+	read  chan struct{} // closed when all of it is in text
 
 	mu   sync.Mutex
 	text strings.Builder
@@ -117,9 +119,10 @@ func startIn(t *testing.T, env []string, args ...string) *process {
 func startCommand(t *testing.T, env []string, name string, args ...string) *process {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &process{t: t, cmd: exec.CommandContext(ctx, name, args...), lines: make(chan string, 10_000)}
+	p := &process{t: t, cmd: exec.CommandContext(ctx, name, args...), lines: make(chan string, 10_000), read: make(chan struct{})}
 	p.cmd.Env = env
 	out, in := io.Pipe()
+	p.in = in
 	p.cmd.Stdout, p.cmd.Stderr = in, in
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -130,6 +133,7 @@ func startCommand(t *testing.T, env []string, name string, args ...string) *proc
 		in.Close()
 	})
 	go func() {
+		defer close(p.read)
 		for scanner := bufio.NewScanner(out); scanner.Scan(); {
 			p.mu.Lock()
 			p.text.WriteString(scanner.Text() + "\n")
@@ -179,5 +183,10 @@ func (p *process) wait() (code int, output string) {
 	killer := time.AfterFunc(patience, func() { p.cmd.Process.Kill() })
 	defer killer.Stop()
 	code = exitCode(p.t, p.cmd.Wait())
+	p.in.Close()
+	select { // the last line was handed over, and may not be in the text yet
+	case <-p.read:
+	case <-time.After(patience):
+	}
 	return code, p.output()
 }

@@ -110,7 +110,7 @@ func TestReadDeadLetter(t *testing.T) {
 	if diff := cmp.Diff(want, q); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	// What cannot be read leaves the rest.
+	// An attribute that cannot be read does not hide the others.
 	err := q.ReadDeadLetter(map[string]string{"MessageRetentionPeriod": "long", "KmsMasterKeyId": "alias/other"})
 	if err == nil || !strings.Contains(err.Error(), `MessageRetentionPeriod is "long"`) {
 		t.Errorf("a retention of \"long\": %v", err)

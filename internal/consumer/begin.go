@@ -62,7 +62,7 @@ func (d *Delivery) exhaustedAfter(known *memory.Note) error {
 	if known.Problem == "" {
 		return d.withLastError(errExhausted)
 	}
-	return after(errExhausted, known.Problem)
+	return withLast(errExhausted, known.Problem)
 }
 
 // outlasted reports whether d is a copy that was sent to wait for a dependency that has answered

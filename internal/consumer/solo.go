@@ -214,8 +214,10 @@ func (d *Delivery) withLastError(err error) error {
 	if d.History == nil || d.History.Error == "" {
 		return err
 	}
-	return after(err, d.History.Error)
+	return withLast(err, d.History.Error)
 }
 
-// after returns err, of a message that is given up without a run, with the error of its last attempt.
-func after(err error, last string) error { return fmt.Errorf("%w; the last error was: %s", err, last) }
+// withLast returns err, of a message that is given up without a run, with the error of its last attempt.
+func withLast(err error, last string) error {
+	return fmt.Errorf("%w; the last error was: %s", err, last)
+}

@@ -177,3 +177,26 @@ func readFile(fs vfs.FS, name string) (string, error) {
 	data, err := io.ReadAll(io.LimitReader(file, 64<<20))
 	return string(data), errors.Join(err, file.Close())
 }
+
+// withChecksum returns lines below a first line with their checksum.
+func withChecksum(first, lines string) string {
+	return fmt.Sprintf(first, logChecksum([]byte(lines))) + lines
+}
+
+// readChecked returns the lines of a file that withChecksum made; found is false if there is none. The error of a
+// file that was changed says what is unknown without it.
+func readChecked(fs vfs.FS, dir, file, first, unknown string) (lines string, found bool, err error) {
+	name := fs.PathJoin(dir, file)
+	text, err := readFile(fs, name)
+	if errors.Is(err, os.ErrNotExist) {
+		return "", false, nil
+	}
+	if err != nil {
+		return "", false, err
+	}
+	_, lines, _ = strings.Cut(text, "\n")
+	if text != withChecksum(first, lines) {
+		return "", false, fmt.Errorf("%w: %s was changed: %s", errDamaged, name, unknown)
+	}
+	return lines, true, nil
+}

@@ -1,9 +1,7 @@
 package journal
 
 import (
-	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -56,18 +54,9 @@ func checkLogs(fs vfs.FS, dir string) (logs []string, err error) {
 
 // readLogs returns the names in the directory's file, none if there is no file.
 func readLogs(fs vfs.FS, dir string) ([]string, error) {
-	name := fs.PathJoin(dir, logsFile)
-	text, err := readFile(fs, name)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
+	names, found, err := readChecked(fs, dir, logsFile, logsLine, "the names of the logs are unknown (to open the journal with the remaining logs, remove it)")
+	if !found {
 		return nil, err
-	}
-	_, names, _ := strings.Cut(text, "\n")
-	if text != logsText(names) {
-		return nil, fmt.Errorf("%w: %s was changed: the names of the logs are unknown "+
-			"(to open the journal with the remaining logs, remove it)", errDamaged, name)
 	}
 	return strings.Fields(names), nil
 }
@@ -77,11 +66,7 @@ func writeLogs(fs vfs.FS, dir string, logs []string) error {
 	for _, log := range logs {
 		names += log + "\n"
 	}
-	return replaceFile(fs, dir, logsFile, logsText(names))
-}
-
-func logsText(names string) string {
-	return fmt.Sprintf(logsLine, logChecksum([]byte(names))) + names
+	return replaceFile(fs, dir, logsFile, withChecksum(logsLine, names))
 }
 
 // logFiles returns the names of the logs in the directory.

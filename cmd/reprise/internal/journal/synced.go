@@ -6,7 +6,6 @@ import (
 	"hash/crc32"
 	"io"
 	"math"
-	"os"
 	"slices"
 	"strings"
 
@@ -64,26 +63,19 @@ type syncedParts map[string]syncedPart
 
 // readSynced returns what the directory's file lists, nothing if there is no file.
 func readSynced(fs vfs.FS, dir string) (syncedParts, error) {
-	name := fs.PathJoin(dir, syncedFile)
-	text, err := readFile(fs, name)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
+	lines, found, err := readChecked(fs, dir, syncedFile, syncedLine,
+		"the lengths of the logs and of the manifest are unknown (to open the journal without checking them, remove it)")
+	if !found {
 		return nil, err
 	}
-	_, lines, _ := strings.Cut(text, "\n")
 	parts := make(syncedParts)
 	for line := range strings.Lines(lines) {
 		var file string
 		var part syncedPart
-		if _, err := fmt.Sscanf(line, fileLine, &file, &part.bytes, &part.checksum); err == nil {
-			parts[file] = part
+		if _, err := fmt.Sscanf(line, fileLine, &file, &part.bytes, &part.checksum); err != nil {
+			return nil, fmt.Errorf("%w: %s has the line %q: %w", errDamaged, fs.PathJoin(dir, syncedFile), line, err)
 		}
-	}
-	if text != parts.text() {
-		return nil, fmt.Errorf("%w: %s was changed: the lengths of the logs and of the manifest are unknown "+
-			"(to open the journal without checking them, remove it)", errDamaged, name)
+		parts[file] = part
 	}
 	return parts, nil
 }
@@ -94,8 +86,7 @@ func (p syncedParts) text() string {
 		lines = append(lines, fmt.Sprintf(fileLine, file, part.bytes, part.checksum))
 	}
 	slices.Sort(lines)
-	all := strings.Join(lines, "")
-	return fmt.Sprintf(syncedLine, logChecksum([]byte(all))) + all
+	return withChecksum(syncedLine, strings.Join(lines, ""))
 }
 
 // checkSynced returns what SYNCED lists of these logs and the manifest. It fails if one of them is

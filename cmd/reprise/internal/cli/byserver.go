@@ -95,7 +95,7 @@ func (a *app) await(server *admin.Client, j admin.Job, words verbs) (admin.Job, 
 		verb = words.would
 	}
 	drain, pause := a.drain, firstLook
-	for in := (reach{time.Now()}); j.State == admin.JobRunning; pause = min(2*pause, followEvery) {
+	for contact := (reach{time.Now()}); j.State == admin.JobRunning; pause = min(2*pause, followEvery) {
 		screen.Redraw(fmt.Sprintf("%s %s; looked at %d, of which %d matched", plural.Of(j.Done, words.noun), verb, j.Looked, j.Matched))
 		select {
 		case <-time.After(pause):
@@ -106,7 +106,7 @@ func (a *app) await(server *admin.Client, j admin.Job, words verbs) (admin.Job, 
 			return j, context.Cause(a.ctx)
 		}
 		now, err := server.Job(a.ctx, j.ID)
-		lost := in.lost(err, time.Now())
+		lost := contact.lost(err, time.Now())
 		if err == nil {
 			j = now
 			continue

@@ -216,7 +216,7 @@ func (a *app) startJob(f *jobFlags, aws awsFlags, selection *selectionFlags, req
 func (a *app) follow(ctx context.Context, client *admin.Client, j admin.Job, words verbs) (admin.Job, error) {
 	screen := terminal.New(a.stderr.file, os.Getenv)
 	defer screen.Done()
-	for in := (reach{time.Now()}); j.State == admin.JobRunning; {
+	for contact := (reach{time.Now()}); j.State == admin.JobRunning; {
 		verb := words.done
 		if j.DryRun {
 			verb = words.would
@@ -231,7 +231,7 @@ func (a *app) follow(ctx context.Context, client *admin.Client, j admin.Job, wor
 		if _, answered := errors.AsType[*admin.Error](err); answered {
 			return j, fmt.Errorf("%w: what is left is still in the queue", err)
 		}
-		if in.lost(err, time.Now()) {
+		if contact.lost(err, time.Now()) {
 			return j, err
 		}
 		if err == nil {

@@ -169,7 +169,7 @@ func (s *soak) cause(before, again *attempt) string {
 		return tookTooLong
 	case s.killedBetween(before.runner, before.start, again.start):
 		return runKilled
-	case s.killedBetween("serve", runner.at, received.at):
+	case s.killedBetween("serve", min(runner.at, received.at), max(runner.at, received.at)): // the second may run first
 		return serverKilled
 	}
 	return ""

@@ -49,6 +49,10 @@ func TestSoakAudit(t *testing.T) {
 			again(s, done, second+4, second+5, 1)
 			s.roles[0].lives[0].killed, s.roles[0].lives[0].gone = second+3, second+3
 		}, nil},
+		{"server was killed between two receives, and the second ran first", func(s *soak, done map[string][]*attempt) {
+			again(s, done, second-4, 2*second+5, 1)
+			s.roles[0].lives[0].killed, s.roles[0].lives[0].gone = second-3, second-3
+		}, nil},
 		{"run went on for a while after it was told to be killed", func(s *soak, done map[string][]*attempt) {
 			again(s, done, second, second+2, 2)
 			s.roles[1].lives[0].killed, s.roles[1].lives[0].gone = 1, second+1

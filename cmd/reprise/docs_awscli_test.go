@@ -23,7 +23,7 @@ func TestAWSCLIOfThePages(t *testing.T) {
 	t.Parallel()
 	_, endpoint := serve(t, "--queue", "orders", "--queue", "DeadLetterQueue")
 	scripts := awsScripts(t, endpoint)
-	if len(scripts) < 5 {
+	if len(scripts) < 4 {
 		t.Fatalf("found %d scripts with aws sqs, too few: %v", len(scripts), scripts)
 	}
 	for version, how := range map[int]string{

@@ -22,7 +22,7 @@ func TestEveryCommand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, page := range sessionPages {
+	for page := range sessionPages {
 		sources = append(sources, filepath.Join(root, page))
 	}
 	var all strings.Builder

@@ -20,7 +20,7 @@ type check struct {
 var checks = []check{
 	{"accepted", `Config: "It checks everything that can be checked without a request" (New)`, accepted},
 	{"joined", `Run: "Run consumes until ctx ends, then drains"; Sender.Close: "returns when ... every goroutine of the sender has ended"`, joined},
-	{"not lost", `README: "none is lost"; fifo.md: "Nothing expires silently"; promises.md: "no message is dropped silently"`, notLost},
+	{"not lost", `README: "No message is lost"; fifo.md: "Nothing expires silently"; promises.md: "no message is dropped silently"`, notLost},
 	{"ends in time", `README: "every message is accounted for"; Outage: "When a probe succeeds, handlers start again"`, endsInTime},
 	{"once in calm", `promises.md: "A message that comes again while it runs in this process is not run twice"; "In calm, run n of a message is attempt n"`, onceInCalm},
 	{"attempts in calm", `promises.md: "In calm, run n of a message is attempt n, and it is run at most MaxAttempts times, by any number of processes"`, attemptsInCalm},

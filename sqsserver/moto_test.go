@@ -16,9 +16,9 @@ import (
 	"time"
 )
 
-var update = flag.Bool("update", false, "write docs/moto-differences.md anew")
+var update = flag.Bool("update", false, "write testdata/moto-differences.txt anew")
 
-const motoTable = "../docs/moto-differences.md"
+const motoTable = "testdata/moto-differences.txt"
 
 // Moto's server, where it is installed, goes through the suite. The cases that it
 // fails are listed in a table, which is checked as long as the version is the one
@@ -80,7 +80,7 @@ func TestMotoDifferences(t *testing.T) {
 	}
 }
 
-const motoIntroduction = `# Where moto differs from SQS
+const motoIntroduction = `Where moto differs from SQS
 
 Written by ` + "`go test ./sqsserver -run TestMotoDifferences -update`" + `; do not edit.
 

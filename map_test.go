@@ -154,6 +154,63 @@ func TestPlacesExist(t *testing.T) {
 	}
 }
 
+// member matches a field or method that a page names: `Delivery.busy`.
+var member = regexp.MustCompile("`([A-Za-z]\\w*)\\.([A-Za-z]\\w*)`")
+
+// TestMembersOfTheInvariantsExist checks that some type of the library has each field and method
+// that docs/invariants.md names, and some folder each file.
+func TestMembersOfTheInvariantsExist(t *testing.T) {
+	const page = "docs/invariants.md"
+	members := make(map[string]bool)
+	for _, p := range list(t, "work") {
+		for _, file := range p.GoFiles {
+			addMembers(t, members, filepath.Join(p.Dir, file))
+			members[file] = true
+		}
+	}
+	named := member.FindAllStringSubmatch(readPage(t, page), -1)
+	for _, m := range named {
+		if name := m[1] + "." + m[2]; !members[name] {
+			t.Errorf("%s names %s, which does not exist: name what has its part now", page, name)
+		}
+	}
+	if len(named) < 4 {
+		t.Errorf("%s names %d fields, methods and files in the form `Type.name`, want at least 4", page, len(named))
+	}
+}
+
+// addMembers notes the fields and methods of the types in a file.
+func addMembers(t *testing.T, members map[string]bool, file string) {
+	t.Helper()
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			if n.Recv != nil {
+				ast.Inspect(n.Recv, func(of ast.Node) bool {
+					if name, ok := of.(*ast.Ident); ok {
+						members[name.Name+"."+n.Name.Name] = true
+					}
+					return true
+				})
+			}
+			return false
+		case *ast.TypeSpec:
+			if fields, ok := n.Type.(*ast.StructType); ok {
+				for _, f := range fields.Fields.List {
+					for _, name := range f.Names {
+						members[n.Name.Name+"."+name.Name] = true
+					}
+				}
+			}
+		}
+		return true
+	})
+}
+
 // testName matches the tests that DESIGN.md says hold an invariant.
 var testName = regexp.MustCompile("`(Test\\w+)` in `([\\w/.]+_test\\.go)`")
 

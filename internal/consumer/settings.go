@@ -8,8 +8,8 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// Settings configure a machine. They do not change while it runs. The shell has filled in
-// the defaults.
+// Settings configure a machine. The shell has filled in the defaults. While the machine runs,
+// only Rate changes, by [Machine.SetRate].
 type Settings struct {
 	plan.Settings // HandlerTimeout, Lease, Via and DeadLetterURL
 

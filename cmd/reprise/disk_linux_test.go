@@ -22,11 +22,20 @@ import (
 func smallDisk(t *testing.T, size int) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
+	if err := mountSmall(t, dir, size); err != nil {
+		t.Skipf("skipped: %v", err)
+	}
+	return dir
+}
+
+// mountSmall mounts a disk of so many MiB on dir, until the test ends.
+func mountSmall(t *testing.T, dir string, size int) error {
+	t.Helper()
 	if err := syscall.Mount("reprise", dir, "tmpfs", 0, diskSize(size)); err != nil {
-		t.Skipf("skipped: a small disk cannot be mounted: %v: run as root", err)
+		return fmt.Errorf("a small disk cannot be mounted: %w: run as root", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) }) // what uses it is being killed
-	return dir
+	return nil
 }
 
 func diskSize(mib int) string { return fmt.Sprintf("size=%dm", mib) }

@@ -4,6 +4,8 @@ package main_test
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -97,17 +99,28 @@ class Page {
 // classpath is where Java finds what the pom.xml in a folder of testdata requires, if Maven has it.
 func classpath(t *testing.T, folder string) string {
 	t.Helper()
+	classes, err := findClasspath(t, folder)
+	if err != nil {
+		t.Skip("skipped: ", err)
+	}
+	return classes
+}
+
+// findClasspath is classpath, with the reason why there is none.
+func findClasspath(t *testing.T, folder string) (string, error) {
+	t.Helper()
+	mvn, err := exec.LookPath("mvn")
+	if err != nil {
+		return "", errors.New("mvn is not installed")
+	}
 	file := filepath.Join(t.TempDir(), "classpath")
-	resolve := exec.CommandContext(t.Context(), installed(t, "mvn"), "--offline", "--quiet", "--batch-mode", "--file", filepath.Join("testdata", folder, "pom.xml"),
+	resolve := exec.CommandContext(t.Context(), mvn, "--offline", "--quiet", "--batch-mode", "--file", filepath.Join("testdata", folder, "pom.xml"),
 		"dependency:build-classpath", "-Dmdep.outputFile="+file)
 	if out, err := resolve.CombinedOutput(); err != nil {
-		t.Skipf("skipped: not all packages for Java are there (mvn dependency:build-classpath in cmd/reprise/testdata/%s): %s", folder, bytes.TrimSpace(out))
+		return "", fmt.Errorf("not all packages for Java are there (mvn dependency:build-classpath in cmd/reprise/testdata/%s): %s", folder, bytes.TrimSpace(out))
 	}
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.TrimSpace(string(text))
+	return strings.TrimSpace(string(text)), err
 }
 
 // sdkFile is a path beside what names the SDKs.

@@ -41,13 +41,7 @@ const (
 // REPRISE_SOAK is how long. Default: 20 s.
 func TestSoak(t *testing.T) {
 	t.Parallel()
-	lasting := 20 * time.Second
-	if text := os.Getenv("REPRISE_SOAK"); text != "" {
-		var err error
-		if lasting, err = time.ParseDuration(text); err != nil || lasting < 10*time.Second {
-			t.Fatalf("REPRISE_SOAK is %q: set it to a duration of at least 10s", text)
-		}
-	}
+	lasting := lastingOf(t, "REPRISE_SOAK")
 	s := newSoak(t, lasting)
 	ctx, cancel := context.WithTimeout(t.Context(), lasting)
 	defer cancel()
@@ -69,6 +63,20 @@ func TestSoak(t *testing.T) {
 	for _, problem := range s.problems {
 		t.Error(problem)
 	}
+}
+
+// lastingOf is how long a test of a whole system lasts, by an environment variable.
+func lastingOf(t *testing.T, variable string) time.Duration {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return 20 * time.Second
+	}
+	lasting, err := time.ParseDuration(text)
+	if err != nil || lasting < 10*time.Second {
+		t.Fatalf("%s is %q: set it to a duration of at least 10s", variable, text)
+	}
+	return lasting
 }
 
 type soak struct {
@@ -119,11 +127,7 @@ func newSoak(t *testing.T, lasting time.Duration) *soak {
 	dir := t.TempDir()
 	s := &soak{t: t, seed: rand.Uint64(), lasting: lasting, begin: time.Now(), notes: filepath.Join(dir, "attempts")}
 	random := rand.New(rand.NewPCG(s.seed, 0))
-	// An address of loopback that nobody else uses: its ports stay free between two lives.
-	addr := func(port int) string {
-		return fmt.Sprintf("127.%d.%d.%d:%d", 2+random.IntN(250), random.IntN(256), 1+random.IntN(254), port)
-	}
-	server, target := addr(9324), addr(8080)
+	server, target := ownAddress(random, 9324), ownAddress(random, 8080)
 	s.wire = newWire(server)
 	s.client = sqs.New(client(s.wire.endpoint(t, "sender")).Options(), func(o *sqs.Options) { o.Retryer = aws.NopRetryer{} })
 	s.url = queueURL("http://"+server, soakQueue)
@@ -156,13 +160,18 @@ func newSoak(t *testing.T, lasting time.Duration) *soak {
 	return s
 }
 
+// ownAddress is an address of loopback that nobody else uses: its ports stay free between two lives.
+func ownAddress(random *rand.Rand, port int) string {
+	return fmt.Sprintf("127.%d.%d.%d:%d", 2+random.IntN(250), random.IntN(256), 1+random.IntN(254), port)
+}
+
 // keepKilling has a role live again and again, until ctx ends. The last life goes on.
 func (s *soak) keepKilling(ctx context.Context, r *role) {
 	random := rand.New(rand.NewPCG(s.seed, uint64(r.name[len(r.name)-1])))
 	mean := max(s.lasting/12, 4*time.Second)
 	killed := false
 	for number := 1; ; number++ {
-		l := s.bear(r, number)
+		l := r.bear(s.t, number)
 		if l == nil {
 			return
 		}
@@ -199,14 +208,14 @@ func (s *soak) mayFail(r *role, l *life) bool {
 }
 
 // bear starts a life of a role.
-func (s *soak) bear(r *role, number int) *life {
+func (r *role) bear(t *testing.T, number int) *life {
 	l := &life{role: r.name, number: number, cmd: r.make(number), ended: make(chan struct{}), begin: time.Now()}
 	l.cmd.Stdout, l.cmd.Stderr = &l.output, &l.output
 	if err := l.cmd.Start(); err != nil {
-		s.t.Error(err)
+		t.Error(err)
 		return nil
 	}
-	s.t.Cleanup(func() { _ = l.cmd.Process.Kill() }) // if it still runs
+	t.Cleanup(func() { _ = l.cmd.Process.Kill() }) // if it still runs
 	go func() {
 		defer close(l.ended)
 		_ = l.cmd.Wait() // ProcessState tells
@@ -305,7 +314,7 @@ func (s *soak) awaitEmpty() {
 			l := r.last()
 			select {
 			case <-l.ended:
-				s.bear(r, l.number+1)
+				r.bear(s.t, l.number+1)
 			default:
 			}
 		}

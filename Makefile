@@ -57,7 +57,7 @@ TARGETS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windo
 DIST    ?= dist
 
 .DEFAULT_GOAL := help
-.PHONY: help demo first-minute build functions test alone race short vet lint arrows fleet promises full mutants mutation fuzz fuzz-seeds strangers attack night vulncheck crash outages poison soak flow backlog bench tidy tidy-check release release-tools manifests clean
+.PHONY: help demo first-minute build functions test alone race short vet lint arrows fleet promises full mutants mutation fuzz fuzz-seeds strangers attack night vulncheck crash outages poison soak crowd flow backlog bench tidy tidy-check release release-tools manifests clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -124,7 +124,7 @@ full: $(FULL) ## run in full, without the race detector, what does less with it,
 full-root:
 	$(GO) test -timeout 0 .
 full-program:
-	$(GO) test -timeout 0 -run '^TestOperatorsBesideConsumers$$' ./cmd/reprise
+	$(GO) test -timeout 0 -run '^(TestOperatorsBesideConsumers|TestCrowd)$$' ./cmd/reprise
 full-journal:
 	$(GO) test -timeout 0 ./cmd/reprise/internal/journal ./cmd/reprise/internal/operate ./cmd/reprise/internal/redrive
 full-fleet:
@@ -196,6 +196,9 @@ poison: ## measure what one harmful message a minute costs the others, in virtua
 
 soak: ## run serve, two run and a flaky target for DURATION (30m), kill each at random, and audit what became of the messages
 	REPRISE_SOAK=$(DURATION) $(GO) test -run '^TestSoak$$' -count=1 -v -timeout 0 ./cmd/reprise
+
+crowd: ## have ten clients of five languages use a server that is killed, stopped, without room and set to other times, for DURATION (30m), and audit their logs
+	REPRISE_CROWD=$(DURATION) $(GO) test -run '^TestCrowd$$' -count=1 -v -timeout 0 ./cmd/reprise
 
 flow: ## let messages flow through a server for MINUTES (30), and print disk, memory and latency
 	REPRISE_FLOW_MINUTES=$(MINUTES) $(GO) test -run '^TestFlow$$' -count=1 -v -timeout 0 ./cmd/reprise

@@ -262,6 +262,15 @@ func TestCrowdAudit(t *testing.T) {
 			f.exchanges[0], f.exchanges[1] = f.exchanges[1], f.exchanges[0]
 			f.exchanges[0].asked = seconds(0.5)
 		}, "was in flight"},
+		{"the first of a group that was given back, while the next is in flight", func(f *forgery) {
+			f.send("q.fifo", "m", "one", 1, ofGroup("g", "1"))
+			f.send("q.fifo", "o", "two", 2, ofGroup("g", "2"))
+			f.receive("q.fifo", 3, inGroup(got("m", "one", "1"), "g"), inGroup(got("o", "two", "1"), "g"))
+			f.change("q.fifo", "m#1", 0, 3.6)
+			f.receive("q.fifo", 4.2, inGroup(got("m", "one", "2"), "g"))
+			f.delete("q.fifo", "m#2", 5)
+			f.delete("q.fifo", "o#1", 5)
+		}, ""},
 		{"deduplicated", func(f *forgery) {
 			f.send("q.fifo", "m", "one", 1, ofGroup("g", "1"))
 			f.send("q.fifo", "m", "one", 2, ofGroup("g", "1"))

@@ -13,13 +13,14 @@ func isFIFO(queue string) bool { return strings.HasSuffix(queue, ".fifo") }
 // crowdPlace is a message's place in its group.
 type crowdPlace struct {
 	body    string
+	n       int   // how many are before it
 	acked   int64 // when a send of it was first acknowledged; 0: none was
 	asked   int64 // when it was first tried
 	deleted int64 // when a delete that was not refused was first tried; 0: none was
 }
 
 // checkGroups: in a FIFO queue, a message comes when those before it in its group have been deleted, or with
-// them in one reply, and while one of the group is in flight, none comes.
+// them in one reply, and while one of the group is in flight, none behind it comes.
 func (a *crowdAudit) checkGroups() {
 	groups := make(map[crowdKey][]*crowdPlace) // by queue and group
 	places := make(map[crowdKey]*crowdPlace)   // by queue and body
@@ -31,7 +32,7 @@ func (a *crowdAudit) checkGroups() {
 			key, group := crowdKey{x.queue, e.MessageBody}, crowdKey{x.queue, e.MessageGroupID}
 			p := places[key]
 			if p == nil {
-				p = &crowdPlace{body: e.MessageBody, asked: x.asked}
+				p = &crowdPlace{body: e.MessageBody, n: len(groups[group]), asked: x.asked}
 				places[key] = p
 				groups[group] = append(groups[group], p)
 			}
@@ -67,8 +68,8 @@ func (a *crowdAudit) checkGroups() {
 			}
 			begun[group] = n
 			a.checkTurn(x, i, all[n:], places[crowdKey{x.queue, m.Body}])
+			a.checkAlone(x, places[crowdKey{x.queue, m.Body}], group, places, replies[group])
 			if len(replies[group]) == 0 || replies[group][len(replies[group])-1] != x {
-				a.checkAlone(x, group, replies[group])
 				replies[group] = append(replies[group], x)
 			}
 		}
@@ -95,21 +96,23 @@ func (a *crowdAudit) checkTurn(x *crowdExchange, i int, group []*crowdPlace, own
 // longestCrowdLease is longer than any visibility timeout of the clients.
 const longestCrowdLease = time.Minute
 
-// checkAlone checks that none of a group was in flight when another of it was received; earlier are the replies before.
-func (a *crowdAudit) checkAlone(x *crowdExchange, group crowdKey, earlier []*crowdExchange) {
+// checkAlone checks that none of a group was in flight when one behind it was received; earlier are the replies before. Those before
+// one that is in flight may be received: they have been given back.
+func (a *crowdAudit) checkAlone(x *crowdExchange, own *crowdPlace, group crowdKey, places map[crowdKey]*crowdPlace, earlier []*crowdExchange) {
 	for i := len(earlier) - 1; i >= 0; i-- {
 		y := earlier[i]
-		if x.told-y.asked > int64(longestCrowdLease) {
+		if own == nil || x.told-y.asked > int64(longestCrowdLease) {
 			return
 		}
-		if y.input.VisibilityTimeout == nil || a.passed(y.asked, x.told) >= time.Duration(*y.input.VisibilityTimeout)*time.Second || a.mayBeUndone(y.asked, y.told, x.told) {
+		if y == x || y.input.VisibilityTimeout == nil || a.passed(y.asked, x.told) >= time.Duration(*y.input.VisibilityTimeout)*time.Second || a.mayBeUndone(y.asked, y.told, x.told) {
 			continue
 		}
 		for _, m := range y.reply.Messages {
 			l := a.lives[crowdKey{x.queue, m.MessageID}]
 			settled := slices.ContainsFunc(l.deletes, func(d *crowdSettlement) bool { return d.x.asked < x.told }) || a.changedBetween(l, y.asked, x.told)
-			if m.Attributes["MessageGroupId"] == group.id && !settled {
-				a.fail("%s: received from group %s of %s at %s while %.60q was in flight, received by %s at %s", x.client, group.id, x.queue, clockTime(x.told), m.Body, y.client, clockTime(y.told))
+			before := places[crowdKey{x.queue, m.Body}]
+			if m.Attributes["MessageGroupId"] == group.id && before != nil && before.n < own.n && !settled {
+				a.fail("%s: received %.60q from group %s of %s at %s while %.60q, which is before it, was in flight, received by %s at %s", x.client, own.body, group.id, x.queue, clockTime(x.told), m.Body, y.client, clockTime(y.told))
 				return
 			}
 		}

@@ -20,7 +20,8 @@ func searches(strangers, mutated []string) []search {
 	return []search{
 		{"mistakes by rule that no test may miss", "mistakes", 4, mutation(mutated).run, nil},
 		{"kills of the program under load", "kills", 3, kills, tests(nil, "./cmd/reprise")},
-		{"kills of server, consumers and target", "messages", 3, chaos, nil},
+		{"kills of server, consumers and target", "messages", 3, chaos{"soak", "TestSoak", "REPRISE_SOAK"}.run, nil},
+		{"clients of five languages at once", "messages", 3, chaos{"crowd", "TestCrowd", "REPRISE_CROWD"}.run, nil},
 		{"fuzzing of what strangers can write", "inputs", 6, fuzzing(strangers).run, tests(fuzzed, strangers...)},
 		ofSeeds("damage to a data directory", 2, seeds{"TestEveryDamage", "./cmd/reprise/internal/journal", "damage.from", "damage.seeds", 10}),
 		ofSeeds("requests through the four doors", 2, seeds{"TestDoors", "./sqsserver", "doors.from", "doors.seeds", 100}),
@@ -120,20 +121,22 @@ func kills(ctx context.Context, w *worker, until time.Time) (o outcome) {
 	return o
 }
 
-// leastChaos is the shortest time that TestSoak accepts.
+// leastChaos is the shortest time that these tests accept.
 const leastChaos = 10 * time.Second
 
-// chaos kills each process of a whole system at random.
-func chaos(ctx context.Context, w *worker, until time.Time) (o outcome) {
+// chaos is a test of a whole system whose processes are killed at random.
+type chaos struct{ target, test, variable string }
+
+func (c chaos) run(ctx context.Context, w *worker, until time.Time) (o outcome) {
 	binary, err := w.test(ctx, "./cmd/reprise")
 	if err != nil {
 		o.failed("%v", err)
 		return o
 	}
 	lasting := max(leastChaos, time.Until(until).Round(time.Second))
-	text, err := w.output(ctx, "chaos", "./cmd/reprise", []string{"REPRISE_SOAK=" + lasting.String()}, binary, "-test.timeout=0", "-test.run=^TestSoak$", "-test.v")
+	text, err := w.output(ctx, c.target, "./cmd/reprise", []string{c.variable + "=" + lasting.String()}, binary, "-test.timeout=0", "-test.run=^"+c.test+"$", "-test.v")
 	if err != nil && ctx.Err() == nil {
-		o.failed("make soak DURATION=%v: %v", lasting, err)
+		o.failed("make %s DURATION=%v: %v", c.target, lasting, err)
 	}
 	if m := regexp.MustCompile(`(\d+) sends acknowledged`).FindStringSubmatch(text); m != nil {
 		o.done, _ = strconv.ParseInt(m[1], 10, 64) // digits, as matched

@@ -248,9 +248,11 @@ func (c *crowd) fill(_ context.Context, _ *rand.Rand) {
 	for end := time.Now().Add(10 * time.Second); !hasEnded(l) && time.Now().Before(end); {
 		time.Sleep(10 * time.Millisecond)
 	}
-	if !hasEnded(l) {
-		remove()
+	remove()
+	if !hasEnded(l) { // it can have failed and be about to end
 		c.regain(index)
+	}
+	if !hasEnded(l) {
 		c.count("full disks that the server outlived")
 		return
 	}
@@ -261,7 +263,6 @@ func (c *crowd) fill(_ context.Context, _ *rand.Rand) {
 		c.t.Errorf("the server ended without naming the full disk:\n%s", l.output.text())
 	}
 	c.count("full disks")
-	remove()
 	c.start(index)
 }
 

@@ -20,13 +20,12 @@ const decode = (value) =>
       ? Object.fromEntries(Object.entries(value).map(([k, v]) => [k, k === "BinaryValue" ? Buffer.from(v, "base64") : decode(v)]))
       : value;
 const encode = (key, value) => (key === "BinaryValue" && value ? Buffer.from(Object.values(value)).toString("base64") : value);
-// What performance.timeOrigin gives can be off by as long as the machine was busy when the process began.
-const began = () => Date.now() * 1e6;
-const ended = () => (Date.now() + 1) * 1e6;
+// The machine's clock, as the other clients read it: performance.now counts from when the process began, whatever was set since.
+const now = () => Date.now() * 1e6;
 
 for await (const line of createInterface({ input: process.stdin })) {
   const { n, action, input } = JSON.parse(line);
-  appendFileSync(log, JSON.stringify({ n, at: began(), action, input }) + "\n");
+  appendFileSync(log, JSON.stringify({ n, at: now(), action, input }) + "\n");
   let answer;
   try {
     const { $metadata, ...reply } = await client.send(new sdk[action + "Command"](decode(input)));
@@ -34,7 +33,7 @@ for await (const line of createInterface({ input: process.stdin })) {
   } catch (e) {
     answer = { code: e.name, message: String(e.message), status: e.$metadata?.httpStatusCode ?? e.$response?.statusCode ?? 0 };
   }
-  const text = JSON.stringify({ n, at: ended(), ...answer }, encode) + "\n";
+  const text = JSON.stringify({ n, at: now(), ...answer }, encode) + "\n";
   appendFileSync(log, text);
   process.stdout.write(text);
 }

@@ -37,6 +37,12 @@ func TestCrowdAudit(t *testing.T) {
 			f.receive("dead", 6, got("m", "one", "2"))
 			f.delete("dead", "m#2", 7)
 		}, ""},
+		{"a dead letter that a long poll got, which was asked before the last receive from its queue", func(f *forgery) {
+			f.send("q", "m", "one", 1)
+			f.receive("q", 4, got("m", "one", "1"))
+			f.receive("dead", 3, got("m", "one", "2")).told = seconds(7.6)
+			f.delete("dead", "m#2", 8)
+		}, ""},
 		{"a dead letter that is lost", func(f *forgery) {
 			f.send("q", "m", "one", 1)
 			f.receive("q", 2, got("m", "one", "1"))

@@ -110,7 +110,7 @@ func (a *crowdAudit) checkLost() {
 	last := make(map[string]*crowdReceipt) // of each body
 	for _, l := range a.lives {
 		for _, r := range l.receipts {
-			if b := last[r.m.Body]; b == nil || b.x.asked < r.x.asked {
+			if b := last[r.m.Body]; b == nil || b.x.told < r.x.told { // a long poll is asked long before
 				last[r.m.Body] = r
 			}
 		}

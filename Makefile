@@ -124,7 +124,7 @@ full: $(FULL) ## run in full, without the race detector, what does less with it,
 full-root:
 	$(GO) test -timeout 0 .
 full-program:
-	$(GO) test -timeout 0 -run '^(TestOperatorsBesideConsumers|TestCrowd)$$' ./cmd/reprise
+	$(GO) test -timeout 0 -run '^TestOperatorsBesideConsumers$$' ./cmd/reprise
 full-journal:
 	$(GO) test -timeout 0 ./cmd/reprise/internal/journal ./cmd/reprise/internal/operate ./cmd/reprise/internal/redrive
 full-fleet:

@@ -110,6 +110,29 @@ func TestPartsOfAWorker(t *testing.T) {
 			t.Errorf("%s: %v, want %q", at, err, want)
 		}
 	}
+
+	// What cannot be made leaves nothing behind.
+	profiles := freeAddr(t)
+	cfg.AdminAddr, cfg.Watching.PprofAddr = "unix:/nonexistent/s", profiles
+	if _, err := daemon.NewWorker(cfg); err == nil {
+		t.Fatal("a worker at a socket in a folder that does not exist")
+	}
+	l, err := net.Listen("tcp", profiles)
+	if err != nil {
+		t.Fatalf("the address of the profiles is still taken: %v", err)
+	}
+	l.Close()
+}
+
+// freeAddr is a host and port of loopback at which nothing listens.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
 }
 
 // streamed reads the stream, and calls stop once it has begun.

@@ -66,7 +66,7 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 	}
 	w.measured = true
 	if w.listener, err = listenForAdmin(cfg.AdminAddr); err != nil {
-		return nil, err
+		return nil, errors.Join(err, w.profiles.close())
 	}
 	pages, err := sqsserver.NewPageGuard(sqsserver.PageGuardConfig{
 		AllowedOrigins: cfg.AllowedOrigins,

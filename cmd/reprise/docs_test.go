@@ -68,6 +68,27 @@ func blocks(t *testing.T, page string) []block {
 	return found
 }
 
+// TestLinesOfThePages: prose is wrapped, so that it can be read beside something, and a change of a
+// sentence is a change of few lines. Tables, code and HTML are as long as they are.
+func TestLinesOfThePages(t *testing.T) {
+	const longest = 120
+	for _, page := range pages(t) {
+		if strings.Contains(page, "testdata") {
+			continue // what the program prints
+		}
+		code := false
+		for i, line := range linesOf(t, page) {
+			bare := strings.TrimSpace(line)
+			if strings.HasPrefix(bare, "```") {
+				code = !code
+			}
+			if n := len([]rune(line)); n > longest && !code && !strings.HasPrefix(bare, "|") && !strings.HasPrefix(bare, "<") {
+				t.Errorf("%s:%d has %d characters, want %d at most: wrap it", page, i+1, n, longest)
+			}
+		}
+	}
+}
+
 // TestCommandsOfThePages runs every command of a block marked "sh", and parses
 // those of a block marked "sh parsed": they start something that does not end, or
 // this very test. Parsing asks the program itself: a command line that it would

@@ -23,9 +23,9 @@ type Order struct {
 
 // warehouse stands for the service that the example's handler calls.
 var warehouse = struct {
-	ErrUnknownSKU, ErrBusy error
-	Ship                   func(context.Context, Order) error
-}{ErrUnknownSKU: errors.New("unknown SKU"), ErrBusy: errors.New("busy")}
+	ErrUnknownSKU, ErrBusy, ErrDown error
+	Ship                            func(context.Context, Order) error
+}{ErrUnknownSKU: errors.New("unknown SKU"), ErrBusy: errors.New("busy"), ErrDown: errors.New("down")}
 
 func ship(ctx context.Context, o Order) error {
 	err := warehouse.Ship(ctx, o)
@@ -34,6 +34,8 @@ func ship(ctx context.Context, o Order) error {
 		return reprise.Permanent(err) // dead-lettered now
 	case errors.Is(err, warehouse.ErrBusy):
 		return reprise.RetryAfter(time.Minute, err)
+	case errors.Is(err, warehouse.ErrDown):
+		return reprise.Unavailable(err) // for the circuit breaker; net/http, gRPC and the like are known
 	}
 	return err // nil deletes; any other error is retried by policy
 }

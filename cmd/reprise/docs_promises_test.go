@@ -119,7 +119,7 @@ func TestEveryYesOfTheComparisonHasItsTest(t *testing.T) {
 			}
 			compared++
 			ours := strings.Split(line, "|")[2]
-			if linkedTests(t, name, ours) == 0 && !strings.Contains(ours, "not yet") {
+			if said := strings.TrimSpace(ours); linkedTests(t, name, ours) == 0 && !strings.HasPrefix(said, "no") {
 				t.Errorf("%s links to no test in %q", name, ours)
 			}
 		}

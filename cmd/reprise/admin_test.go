@@ -102,13 +102,13 @@ func TestControl(t *testing.T) {
 	if b["state"] != "open" || !strings.Contains(fmt.Sprint(b["problem"]), "closed for repairs") || b["since"] == nil || b["next_probe"] == nil {
 		t.Errorf("the breaker %v", b)
 	}
-	got := reprise(t, "", "consumers", "--admin", admin, "--json=false")
-	if !strings.Contains(got.stdout, "the breaker is open: outage since ") || !strings.Contains(got.stdout, " held; next probe in ") || !strings.Contains(got.stdout, "or now by reprise probe orders") ||
-		!strings.Contains(got.stdout, "in backoff: reprise wake orders starts") {
-		t.Errorf("the table:\n%s", got.stdout)
-	}
+	awaitThat(t, "the table shows the outage, between two probes", func() bool {
+		table := reprise(t, "", "consumers", "--admin", admin, "--json=false").stdout
+		return strings.Contains(table, "the breaker is open: outage since ") && strings.Contains(table, " held; next probe in ") && strings.Contains(table, "or now by reprise probe orders") &&
+			strings.Contains(table, "in backoff: reprise wake orders starts")
+	})
 	target.broken.Store(false)
-	got = reprise(t, "", "probe", "--all", "--admin", admin)
+	got := reprise(t, "", "probe", "--all", "--admin", admin)
 	if got.code != 0 || !strings.Contains(got.stderr, "orders: 1 breaker probing") && !strings.Contains(got.stderr, "orders: 0 breakers probing") {
 		t.Errorf("probe: %+v", got)
 	}

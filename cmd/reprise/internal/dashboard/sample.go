@@ -21,10 +21,13 @@ type sampler struct {
 	taken   []*admin.Stats // the oldest first
 	wanted  time.Time      // when somebody looked last
 	history history
-	stale   bool          // the last sample is older than what was done since
-	ended   chan struct{} // of the goroutine; nil: it does not run
-	quit    chan struct{}
-	over    sync.Once // closes quit
+	// changes counts the actions so far, and sampled is what it was when the last sample was asked for. While they differ,
+	// the sample may lack an action, and is not shown.
+	changes, sampled uint64
+
+	ended chan struct{} // of the goroutine; nil: it does not run
+	quit  chan struct{}
+	over  sync.Once // closes quit
 }
 
 const (
@@ -74,7 +77,7 @@ func (s *sampler) last() (now, before *admin.Stats) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := len(s.taken)
-	if n == 0 || s.stale || time.Since(s.taken[n-1].At) > 2*s.every {
+	if n == 0 || s.sampled != s.changes || time.Since(s.taken[n-1].At) > 2*s.every {
 		return nil, nil
 	}
 	now = s.taken[n-1]
@@ -89,7 +92,8 @@ func (s *sampler) take(ctx context.Context, age time.Duration) error {
 	s.taking.Lock()
 	defer s.taking.Unlock()
 	s.mu.Lock()
-	fresh := !s.stale && len(s.taken) > 0 && time.Since(s.taken[len(s.taken)-1].At) < age
+	changes := s.changes // the sample may lack what is done while it is taken
+	fresh := s.sampled == changes && len(s.taken) > 0 && time.Since(s.taken[len(s.taken)-1].At) < age
 	s.mu.Unlock()
 	if fresh {
 		return nil
@@ -100,7 +104,7 @@ func (s *sampler) take(ctx context.Context, age time.Duration) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stale = false
+	s.sampled = changes
 	var before *admin.Stats
 	if n := len(s.taken); n > 0 && stats.At.Sub(s.taken[n-1].At) < maxGap {
 		before = s.taken[n-1]
@@ -116,7 +120,7 @@ func (s *sampler) take(ctx context.Context, age time.Duration) error {
 // forget has the next look take a sample: something was changed.
 func (s *sampler) forget() {
 	s.mu.Lock()
-	s.stale = true
+	s.changes++
 	s.mu.Unlock()
 }
 

@@ -301,7 +301,7 @@ func TestSelectGroup(t *testing.T) {
 	}
 }
 
-// TestCarryOutAsCounted: what is carried out is what was counted: to the same queue, and no letter that came after the
+// TestCarryOutAsCounted: what is carried out is what was counted: to the same queue, at the same rate, and no letter that came after the
 // count, although it matches and others that were looked at do not.
 func TestCarryOutAsCounted(t *testing.T) {
 	s := serve(t, nil)
@@ -325,7 +325,10 @@ func TestCarryOutAsCounted(t *testing.T) {
 		}
 		s.ended()
 	}
-	carryOut(url.Values{"error": {"refused"}, "action": {"redrive"}, "to": {*created.QueueUrl}}, "2 letters of 3 match; 2 would be redriven")
+	carryOut(url.Values{"error": {"refused"}, "action": {"redrive"}, "to": {*created.QueueUrl}, "rate": {"700"}}, "2 letters of 3 match; 2 would be redriven")
+	if jobs := s.do("GET", "/admin/v1/jobs", nil).text; strings.Count(jobs, `"rate":700`) != 2 {
+		t.Errorf("the count and what it led to have not both the rate: %s", jobs)
+	}
 	if s.inQueue("parked") != 2 || s.inQueue("orders") != 0 || s.inQueue("orders-dead") != 2 {
 		t.Errorf("%d letters went to the queue that was counted, %d to their source, and %d are left", s.inQueue("parked"), s.inQueue("orders"), s.inQueue("orders-dead"))
 	}

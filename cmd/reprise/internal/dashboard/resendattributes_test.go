@@ -43,3 +43,23 @@ func TestResendKeepsBytesOfAttributes(t *testing.T) {
 		}
 	}
 }
+
+// TestResendRemovesWhatWasChanged: an attribute that is to be removed is not sent, also if its text was changed before its
+// box was ticked.
+func TestResendRemovesWhatWasChanged(t *testing.T) {
+	s := serve(t, nil)
+	at := s.URL + account + "orders-dead"
+	attributes := map[string]types.MessageAttributeValue{
+		"tenant": {DataType: aws.String("String"), StringValue: aws.String("acme")}, "trace": {DataType: aws.String("String"), StringValue: aws.String("on")},
+	}
+	if _, err := s.client.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &at, MessageBody: aws.String("x"), MessageAttributes: attributes}); err != nil {
+		t.Fatal(err)
+	}
+	form := url.Values{"body": {"x"}, "to": {"orders-dead"}, "delete": {"yes"}, "name": {"tenant", "trace"}, "value": {"acme", "off"}, "remove": {"trace"}}
+	if got := s.do("POST", "/ui/queues/orders-dead/messages/"+s.only("orders-dead").ID+"/resend", form, s.browser()...); got.StatusCode != 200 {
+		t.Fatalf("resend: %d %s", got.StatusCode, got.text)
+	}
+	if after := s.only("orders-dead"); len(after.Attributes) != 1 || after.Attributes[0].Name != "tenant" || after.Attributes[0].StringValue != "acme" {
+		t.Errorf("afterwards the queue has %+v", after)
+	}
+}

@@ -117,6 +117,23 @@ func TestJobs(t *testing.T) {
 	}
 }
 
+// TestJobLimitOverPages: the limit of a job holds for all messages that it deletes, of which it has 64 in memory at a time.
+func TestJobLimitOverPages(t *testing.T) {
+	s, server := withMessages(t)
+	for range 150 {
+		in := &sqsserver.SendMessageInput{QueueUrl: "dead"}
+		in.MessageBody = "letter"
+		if _, err := server.SendMessage(t.Context(), in); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := bodies(t, server, "dead")
+	j := s.run(`{"action":"delete","queue":"dead","all":true,"limit":100}`)
+	if left := bodies(t, server, "dead"); j.Done != 100 || j.Matched != 100 || !slices.Equal(left, before[100:]) {
+		t.Errorf("%+v: %d of %d messages are left", j, len(left), len(before))
+	}
+}
+
 // TestJobsEnd: a job that is slow is alone on its queue, can be cancelled, and is told of as it runs; of
 // those that have ended a hundred are remembered; none starts after the stop, which ends all.
 func TestJobsEnd(t *testing.T) {

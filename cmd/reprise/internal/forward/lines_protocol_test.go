@@ -3,9 +3,13 @@
 package forward_test
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -52,5 +56,34 @@ func TestRequestLine(t *testing.T) {
 		`"sent_at":"2026-11-21T07:00:00Z","first_received_at":"2026-11-21T07:01:00Z","body":"b"}`
 	if strings.TrimSpace(string(text)) != want {
 		t.Errorf("the worker got %s, want %s", text, want)
+	}
+}
+
+// TestWorkerLeavesItsOutputOpen: a worker that ends without an answer has ended for its message too, although a process
+// that it leaves behind has its output open: the message does not wait for the end of its time.
+func TestWorkerLeavesItsOutputOpen(t *testing.T) {
+	t.Parallel()
+	pid := filepath.Join(t.TempDir(), "pid")
+	target, err := forward.NewLines(forward.LinesConfig{Command: "read -r line; sleep 600 2>/dev/null & echo $! >" + pid + "; exit 3", Queue: "orders"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer target.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	err = target.Handle(ctx, &reprise.Message{ID: "m", OriginID: "m", Body: "b"})
+	if exit, ended := errors.AsType[*forward.ExitError](err); !ended || exit.Code != 3 {
+		t.Errorf("Handle = %v, want the exit code", err)
+	}
+	text, err := os.ReadFile(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(left, syscall.SIGKILL); err != nil {
+		t.Errorf("the process that was left behind: %v", err)
 	}
 }

@@ -8,7 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
 	"github.com/reprise-sqs/reprise/reprisetest"
@@ -64,6 +66,75 @@ func (h *handles) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInpu
 		h.received++
 	}
 	return out, err
+}
+
+// TestPassCountsByTheNewestHandle: SQS confirms a delete by the older receipt handle of a message that was received twice,
+// and does nothing. Only when the newest is confirmed, too, the message counts as deleted.
+func TestPassCountsByTheNewestHandle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		q.Send("one")
+		p := pass(q)
+		p.Client = &doubled{Client: p.Client, t: t, url: q.URL(), queue: q.Client()}
+		visits := 0
+		o, err := p.Run(t.Context(), never, func(batch []operate.Message, _ time.Time) ([]operate.Verdict, error) {
+			visits += len(batch)
+			return []operate.Verdict{operate.Delete}, nil
+		})
+		if left := len(q.Messages()); err != nil || visits != 1 || o.Deleted != 0 || o.NotDeleted != 1 || left != 1 {
+			t.Errorf("%+v, %v, %d visits, %d messages are left; want one that is not deleted", o, err, visits, left)
+		}
+	})
+}
+
+// doubled brings a message twice in one reply, and fails each delete by the second receipt handle.
+type doubled struct {
+	operate.Client
+	t      *testing.T
+	url    string
+	queue  *sqs.Client
+	newest string
+}
+
+func (d *doubled) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, options ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
+	out, err := d.Client.ReceiveMessage(ctx, in, options...)
+	if err != nil || len(out.Messages) == 0 || d.newest != "" {
+		return out, err
+	}
+	_, err = d.queue.ChangeMessageVisibility(ctx, &sqs.ChangeMessageVisibilityInput{QueueUrl: &d.url, ReceiptHandle: out.Messages[0].ReceiptHandle, VisibilityTimeout: 0})
+	if err != nil {
+		return nil, err
+	}
+	again, err := d.Client.ReceiveMessage(ctx, in, options...)
+	if err != nil || len(again.Messages) != 1 {
+		d.t.Errorf("received again: %v, %v", again, err)
+		return out, err
+	}
+	d.newest = *again.Messages[0].ReceiptHandle
+	out.Messages = append(out.Messages, again.Messages...)
+	return out, nil
+}
+
+func (d *doubled) DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatchInput, options ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error) {
+	var older []types.DeleteMessageBatchRequestEntry
+	out := &sqs.DeleteMessageBatchOutput{}
+	for _, entry := range in.Entries {
+		if *entry.ReceiptHandle == d.newest {
+			out.Failed = append(out.Failed, types.BatchResultErrorEntry{Id: entry.Id, Code: aws.String("InternalError")})
+		} else {
+			older = append(older, entry)
+		}
+	}
+	if len(older) == 0 {
+		return out, nil
+	}
+	confirmed, err := d.Client.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: in.QueueUrl, Entries: older}, options...)
+	if err != nil || len(confirmed.Successful) != len(older) {
+		d.t.Errorf("the older receipt handle is not confirmed: %v, %v", confirmed, err)
+		return confirmed, err
+	}
+	out.Successful = confirmed.Successful
+	return out, nil
 }
 
 // TestPassSaysWhatStaysHidden: entries that are refused however often they are tried leave messages hidden. The

@@ -75,7 +75,7 @@ func TestPartsOfADaemon(t *testing.T) {
 	}
 }
 
-// TestPartsOfAWorker, at a Unix socket that is only the user's.
+// TestPartsOfAWorker, at a Unix socket that is only the user's: a part is served until the consumers have drained.
 func TestPartsOfAWorker(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	cfg := daemon.WorkerConfig{AdminAddr: "unix:" + path, Logger: slog.New(slog.DiscardHandler)}
@@ -83,7 +83,17 @@ func TestPartsOfAWorker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Add(streaming(func(string) {}))
+	steps := make(chan string, 10)
+	w.Add(streaming(func(step string) { steps <- step }))
+	err = w.Consume([]daemon.Consume{{
+		Client: awsclient.Local("http://127.0.0.1:1", "us-east-1"), QueueURL: "http://127.0.0.1:1/000000000000/q",
+		Config:  reprise.Config{Logger: cfg.Logger, StopBudget: time.Second},
+		Handler: reprise.HandlerFunc(func(context.Context, *reprise.Message) error { return nil }),
+		Stopped: func() { steps <- "consumer stopped" },
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if w.AdminURL() != "unix:"+path {
 		t.Errorf("AdminURL = %s", w.AdminURL())
 	}
@@ -103,6 +113,11 @@ func TestPartsOfAWorker(t *testing.T) {
 	})
 	if err := <-ended; err != nil {
 		t.Errorf("Run = %v", err)
+	}
+	for _, want := range []string{"part started", "consumer stopped", "part stopped"} {
+		if got := <-steps; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
 	}
 	for at, want := range map[string]string{"unix:" + t.TempDir(): "a file of another kind", "unix:/nonexistent/s": "folder that this user may write"} {
 		cfg.AdminAddr = at

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/smithy-go"
 
 	"github.com/reprise-sqs/reprise"
@@ -54,6 +55,9 @@ func (q *Queue) Handle(ctx context.Context, m *reprise.Message) error {
 			return reprise.Permanent(errors.New("the transformed body is empty, and SQS takes no empty message"))
 		}
 		out.Body = body
+		if n := size(&out); n > maxMessage {
+			return reprise.Permanent(fmt.Errorf("the transformed body and the attributes are %d bytes long, more than SQS's limit of %d: write a shorter body", n, maxMessage))
+		}
 	}
 	sent, err := q.to.Send(ctx, out)
 	if err == nil {
@@ -73,5 +77,21 @@ func (q *Queue) Handle(ctx context.Context, m *reprise.Message) error {
 	return reprise.Unavailable(err)
 }
 
-// refusals are SQS's codes for a message that it never takes.
-var refusals = []string{"InvalidMessageContents", "InvalidParameterValue", "MissingParameter", "BatchRequestTooLong"}
+// maxMessage is SQS's limit of a message's bytes.
+const maxMessage = 1 << 20
+
+// size returns m's bytes as SQS counts them.
+func size(m *reprise.Outgoing) int {
+	n := len(m.Body)
+	for name, a := range m.Attributes {
+		n += len(name) + len(aws.ToString(a.DataType)) + len(aws.ToString(a.StringValue)) + len(a.BinaryValue)
+	}
+	return n
+}
+
+// refusals are SQS's codes for a message that it never takes. A batch that is too long, here of
+// one message, has two names: the API model's and the one that SQS answers with.
+var refusals = []string{
+	"InvalidMessageContents", "InvalidParameterValue", "MissingParameter",
+	"BatchRequestTooLong", "AWS.SimpleQueueService.BatchRequestTooLong",
+}

@@ -3,6 +3,7 @@ package awstarget_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/awstarget"
+	"github.com/reprise-sqs/reprise/reprisetest"
 )
 
 // sender remembers the last message.
@@ -49,7 +51,10 @@ func TestQueue(t *testing.T) {
 // TestQueueFailures: what each failure does to the message.
 func TestQueueFailures(t *testing.T) {
 	m := &reprise.Message{OriginID: "id", Body: "b"}
-	for code, want := range map[string]string{"InvalidMessageContents": permanent, "AWS.SimpleQueueService.NonExistentQueue": unavailable, "AccessDenied": unavailable} {
+	for code, want := range map[string]string{
+		"InvalidMessageContents": permanent, "AWS.SimpleQueueService.BatchRequestTooLong": permanent, "BatchRequestTooLong": permanent,
+		"AWS.SimpleQueueService.NonExistentQueue": unavailable, "AccessDenied": unavailable,
+	} {
 		if err := awstarget.NewQueue(&sender{err: api(code)}, false, nil).Handle(t.Context(), m); outcome(err) != want {
 			t.Errorf("%s: %v, want it %s", code, err, want)
 		}
@@ -62,5 +67,30 @@ func TestQueueFailures(t *testing.T) {
 	failing := func(context.Context, *reprise.Message) (string, error) { return "", failed }
 	if err := awstarget.NewQueue(new(sender), false, failing).Handle(t.Context(), m); !errors.Is(err, failed) {
 		t.Errorf("a transformation that fails: %v", err)
+	}
+}
+
+// TestTransformedTooLarge: a message that is too large only after its transformation is at fault
+// itself. The other queue is not: no other message must wait for it.
+func TestTransformedTooLarge(t *testing.T) {
+	q := reprisetest.NewQueue(t, nil)
+	to, err := reprise.NewSender(q.Client(), q.URL(), reprise.SenderConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &reprise.Message{OriginID: "id", Body: "b", Attributes: map[string]types.MessageAttributeValue{
+		"kind": {DataType: aws.String("String"), StringValue: aws.String("refund")}, // 16 bytes
+		"raw":  {DataType: aws.String("Binary"), BinaryValue: []byte{0, 1, 2}},      // 12 bytes
+	}}
+	const room = 1<<20 - 28
+	for _, bytes := range []int{room, room + 1} {
+		long := func(context.Context, *reprise.Message) (string, error) { return strings.Repeat("x", bytes), nil }
+		err := awstarget.NewQueue(to, false, long).Handle(t.Context(), m)
+		if bytes == room && err != nil || bytes > room && outcome(err) != permanent {
+			t.Errorf("a body of %d bytes, where there is room for %d: %v", bytes, room, err)
+		}
+	}
+	if n := len(q.Messages()); n != 1 {
+		t.Errorf("the other queue has %d messages, want 1", n)
 	}
 }

@@ -10,8 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/smithy-go/middleware"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/redrive"
 	"github.com/reprise-sqs/reprise/internal/race"
@@ -83,6 +85,62 @@ func TestMaxIsExact(t *testing.T) {
 			visible(t, dead)
 		})
 	}
+}
+
+// TestRefusalsInARow: a queue gets no more letters when it has not accepted ten in a row. Some that it never accepts, among
+// many that it does, keep it open.
+func TestRefusalsInARow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := reprisetest.NewQueue(t, nil)
+		dead := source.NewDeadLetterQueue(100)
+		for i := range 80 {
+			body := fmt.Sprint("good ", i)
+			if i%5 == 0 {
+				body = fmt.Sprint("bad ", i)
+			}
+			dead.SendMessage(letterOf(source.ARN(), body, ""))
+		}
+		report := redriven(t, dead, redrive.Redrive{AtOnce: 1}, func(o *sqs.Options) {
+			o.APIOptions = append(o.APIOptions, func(s *middleware.Stack) error {
+				return s.Initialize.Add(middleware.InitializeMiddlewareFunc("fail some", failBad), middleware.After)
+			})
+		})
+		left := 0
+		for why, n := range report.Left {
+			if left += n; strings.Contains(why, "were not tried") {
+				t.Errorf("%d letters %s", n, why)
+			}
+		}
+		if report.Sent[source.URL()] != 64 || left != 16 {
+			t.Errorf("%+v; want 64 letters sent, and 16 left", report)
+		}
+	})
+}
+
+// failBad fails the entries of batches whose bodies begin with bad, and sends the others.
+func failBad(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
+	batch, sends := in.Parameters.(*sqs.SendMessageBatchInput)
+	if !sends {
+		return next.HandleInitialize(ctx, in)
+	}
+	good, out := *batch, &sqs.SendMessageBatchOutput{}
+	good.Entries = nil
+	for _, entry := range batch.Entries {
+		if strings.HasPrefix(*entry.MessageBody, "bad") {
+			out.Failed = append(out.Failed, types.BatchResultErrorEntry{Id: entry.Id, Code: aws.String("InternalError")})
+		} else {
+			good.Entries = append(good.Entries, entry)
+		}
+	}
+	if len(good.Entries) == 0 {
+		return middleware.InitializeOutput{Result: out}, middleware.Metadata{}, nil
+	}
+	in.Parameters = &good
+	reply, metadata, err := next.HandleInitialize(ctx, in)
+	if sent, ok := reply.Result.(*sqs.SendMessageBatchOutput); ok && err == nil {
+		sent.Failed = append(sent.Failed, out.Failed...)
+	}
+	return reply, metadata, err
 }
 
 // TestRateHolds: at no time more letters have been sent than the rate has permitted since the start, and

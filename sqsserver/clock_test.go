@@ -129,6 +129,10 @@ func TestTimeScale(t *testing.T) {
 		if passed := b.server.Now().Sub(start).Round(time.Second); passed != time.Hour+30*time.Second {
 			t.Errorf("%v passed, want 1h0m30s", passed)
 		}
+		time.Sleep(time.Second)
+		if passed := b.server.Now().Sub(start).Round(time.Second); passed != time.Hour+90*time.Second {
+			t.Errorf("%v passed with a second after the advance, want 1h1m30s", passed)
+		}
 	})
 }
 

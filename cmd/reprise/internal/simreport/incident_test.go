@@ -252,6 +252,33 @@ func TestReplayAsJSON(t *testing.T) {
 	}
 }
 
+// TestReplayClearsAllOutages: the time until all that waited was settled is the longest after an outage, and none is told
+// if of one of them messages waited until the end.
+func TestReplayClearsAllOutages(t *testing.T) {
+	fit := simreport.FitTo(&simreport.Incident{Every: time.Minute, Periods: []simreport.Period{{Arrived: 1, Attempts: 1, Done: 1}, {}}})
+	report := simreport.Report{Replay: fit}
+	for _, cleared := range [][]time.Duration{{3 * time.Minute, 2 * time.Minute}, {3 * time.Minute, -1}, {-1, 3 * time.Minute}} {
+		r := &simulate.Result{}
+		for _, d := range cleared {
+			r.Outages = append(r.Outages, simulate.Recovery{Cleared: d})
+		}
+		report.Runs = append(report.Runs, simreport.Run{Result: r})
+	}
+	text, err := report.JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Replay struct{ Policies []struct{ Cleared *float64 } }
+	}
+	if err := json.Unmarshal(text, &got); err != nil {
+		t.Fatal(err)
+	}
+	if p := got.Replay.Policies; len(p) != 3 || p[0].Cleared == nil || *p[0].Cleared != 180 || p[1].Cleared != nil || p[2].Cleared != nil {
+		t.Errorf("the replay is %.2000s", text)
+	}
+}
+
 // TestFitOfLittle: incidents without failures, without attempts, and of nothing but failures.
 func TestFitOfLittle(t *testing.T) {
 	for name, tt := range map[string]struct {

@@ -120,6 +120,7 @@ func TestConfigMistakes(t *testing.T) {
 		{head + "      retry: sometimes\n", []string{":5:7:", "retry:", `"sometimes"`}},
 		{head + "      via: air\n", []string{":5:7:", "via:", "auto, visibility or requeue"}},
 		{head + "      permanent-exit: 5\n", []string{":5:7:", "permanent-exit is for --exec"}},
+		{head + "      permanent-exit: [5, 6]\n", []string{":5:7:", "permanent-exit is for --exec"}},
 		{head + "      permanent-status: [200]\n", []string{":5:7:", `"200" is not a code`}},
 		{head + "      exec: cat\n", []string{":5:7:", "exec and --url are two targets"}},
 		{head + "      pool: workers\n", []string{":5:7:", `"workers", which is not one of pools`}},

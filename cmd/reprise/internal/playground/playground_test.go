@@ -203,6 +203,27 @@ func TestPastedGo(t *testing.T) {
 	}
 }
 
+// TestPastedCommand: the command simulates what the page shows, of which each figure is another one.
+func TestPastedCommand(t *testing.T) {
+	f := read(t, url.Values{
+		"policy": {"constant(7s) jitter=none attempts=3 age=1h"}, "against": {"linear(base=5s,step=10s,max=1h) jitter=none attempts=5 age=48h"}, "breaker": {"compare"},
+		"messages": {"11"}, "rate": {"2.5"}, "for": {"21m"}, "failing": {"4%"}, "takes": {"300ms"}, "outage": {"5m"}, "at": {"13m"}, "capacity": {"40"},
+		"consumers": {"3"}, "concurrency": {"6"}, "queue": {"mail"}, "seed": {"9"},
+	}.Encode())
+	a, err := playground.Ask(t.Context(), f, playground.Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.Join([]string{
+		"reprise simulate", "--policy 'constant(7s) jitter=none attempts=3 age=1h'", "--messages 11", "--rate 2.5", "--for 21m", "--failing 4%", "--takes 300ms",
+		"--outage 5m@13m", "--capacity 40/s", "--consumers 3", "--concurrency 6", "--seed 9",
+		"--compare breaker=on", "'linear(base=5s,step=10s,max=1h) jitter=none attempts=5 age=48h'", "breaker=off",
+	}, " \\\n  ") + "\n"
+	if a.Paste.Simulate != want || !strings.HasPrefix(a.Paste.Run, "reprise run --queue 'mail' ") {
+		t.Errorf("the commands are\n%s%s\nwant\n%s", a.Paste.Simulate, a.Paste.Run, want)
+	}
+}
+
 // FuzzRead holds that any query gives a form whose link is read as the same form.
 func FuzzRead(f *testing.F) {
 	f.Add("policy=constant(5m)&failing=20%25&messages=10")

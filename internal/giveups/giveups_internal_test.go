@@ -13,8 +13,8 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // TestGivingUpBeginsAndEnds: what becomes of messages is a word, x for one that is
 // given up, each another, s for one that succeeds, a for the first one that was given
-// up once more, h for half an hour in which nothing happens. The numbers are of the
-// letters at which it begins and ends, by turns.
+// up once more, h for half an hour in which nothing happens, m for six minutes. The
+// numbers are of the letters at which it begins and ends, by turns.
 func TestGivingUpBeginsAndEnds(t *testing.T) {
 	again := strings.Repeat
 	for _, test := range []struct {
@@ -39,6 +39,8 @@ func TestGivingUpBeginsAndEnds(t *testing.T) {
 		{"a quarter ends it", again("x", 20) + again("xxxs", 100), "[20 60]"},
 		{"it ends and begins again", again("x", 20) + again("s", 5) + again("x", 20), "[20 25 45]"},
 		{"quiet ends it", again("x", 20) + "h", "[20 21]"},
+		{"one message once more does not keep it up", again("x", 20) + "mam", "[20 23]"},
+		{"another does", again("x", 20) + "mxm", "[20]"},
 		{"and what was before is forgotten", again("x", 20) + "h" + again("x", 19), "[20 21]"},
 		{"two in an hour are few", again("xh", 500), "[]"},
 		{"an hour is remembered", again("x", 10) + "h" + again("x", 10), "[21]"},
@@ -60,8 +62,8 @@ func TestGivingUpBeginsAndEnds(t *testing.T) {
 					if changes = w.Succeeded(now); changes {
 						w.End()
 					}
-				case 'h':
-					now = now.Add(30 * time.Minute)
+				case 'h', 'm':
+					now = now.Add(map[rune]time.Duration{'h': 30 * time.Minute, 'm': 6 * time.Minute}[letter])
 					if changes, _ = w.Gone(now); changes {
 						w.End()
 					}

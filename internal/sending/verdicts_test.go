@@ -317,6 +317,24 @@ func TestWithdraw(t *testing.T) {
 	}
 }
 
+// TestWithdrawBehind: a message is withdrawn that waits behind another one of its group. It is not sent, and those behind
+// it are.
+func TestWithdrawBehind(t *testing.T) {
+	set := patient()
+	set.FIFO = true
+	m := New(set)
+	all := add(m, start, "first", "withdrawn", "last")
+	batch := m.Next(start)
+	wantState(t, all[1], Behind)
+	m.Withdraw(start, all[1])
+	wantEffects(t, m, "withdrawn given up from behind")
+	reply(m, start, batch, Taken)
+	wantEffects(t, m, "first answered from requested")
+	if batch = m.Next(start); !slices.Equal(batch, all[2:]) {
+		t.Errorf("the next request has %d messages, want the last one alone", len(batch))
+	}
+}
+
 func TestFlush(t *testing.T) {
 	set := patient()
 	set.Linger = time.Minute

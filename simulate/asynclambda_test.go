@@ -59,6 +59,23 @@ func TestAsyncLambdaByHand(t *testing.T) {
 	}
 }
 
+// TestHandlerWaitsForWhatIsDueSoon: the retry handler waits for a record that is due within two seconds. That time is
+// paid for, and saves a request to hide the record and another receive.
+func TestHandlerWaitsForWhatIsDueSoon(t *testing.T) {
+	a := simulate.AsyncLambda{
+		Events: 1, Takes: simulate.Constant(time.Second), Fails: 1, Receive: simulate.Constant(time.Second), Policy: policy(t, "constant(2500ms) jitter=none attempts=2"),
+	}
+	got := asyncLambda(t, a)
+	if want := 1500*time.Millisecond + 2*50*time.Millisecond; got.HandlerTime != want || got.HandlerRuns != 2 || got.Requests != 3+4 {
+		t.Errorf("it runs %d times for %v and makes %d requests, want 2, %v and 7", got.HandlerRuns, got.HandlerTime, got.Requests, want)
+	}
+	a.Policy = policy(t, "constant(3500ms) jitter=none attempts=2") // it is hidden, and received again when it is due
+	got = asyncLambda(t, a)
+	if want := 3 * 50 * time.Millisecond; got.HandlerTime != want || got.HandlerRuns != 3 || got.Requests != 5+4 {
+		t.Errorf("it runs %d times for %v and makes %d requests, want 3, %v and 9", got.HandlerRuns, got.HandlerTime, got.Requests, want)
+	}
+}
+
 // TestOwnRetriesOfLambda checks that Lambda's own retries come after one minute and two more, and are one
 // attempt of the policy.
 func TestOwnRetriesOfLambda(t *testing.T) {

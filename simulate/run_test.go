@@ -163,6 +163,18 @@ func TestExpired(t *testing.T) {
 	}
 }
 
+// TestOldestOfCopies checks that a message that copies have kept in the queue for longer than its retention is still
+// the oldest, with its own age.
+func TestOldestOfCopies(t *testing.T) {
+	r := run(t, simulate.Scenario{
+		Traffic: simulate.Traffic{Backlog: 1, Bursts: []simulate.Burst{{At: 3*time.Hour + 50*time.Minute, Messages: 1}}}, Policy: policy(t, "constant(20m) jitter=none attempts=100 age=24h"),
+		Handler: simulate.Handler{Always: 1, Takes: simulate.Constant(time.Second)}, Queue: simulate.Queue{Retention: time.Hour}, Horizon: 4 * time.Hour,
+	})
+	if last := r.Series[len(r.Series)-1]; r.Requests.Copies == 0 || last.Open != 2 || last.Oldest < 4*time.Hour-time.Minute || last.Oldest > 4*time.Hour {
+		t.Errorf("after %v and %d copies %d messages are open, the oldest for %v; want 2, and almost four hours", r.Ended, r.Requests.Copies, last.Open, last.Oldest)
+	}
+}
+
 // TestMovedByTheQueue checks that messages are found that SQS itself moves to the dead-letter queue.
 func TestMovedByTheQueue(t *testing.T) {
 	s := simulate.Scenario{

@@ -199,7 +199,12 @@ func TestJSONBatchStopsAGroup(t *testing.T) {
 					q.SendMessage(m)
 				}
 				var runs []string
-				q.ConsumeBatch(reprise.JSONBatch(func(_ context.Context, vs []string, _ []*reprise.Message) []error {
+				q.ConsumeBatch(reprise.JSONBatch(func(_ context.Context, vs []string, ms []*reprise.Message) []error {
+					for i, m := range ms {
+						if !fifo && m.Attempt != 1 {
+							t.Errorf("%s is attempted for the %d. time, want one attempt: a2 is no fault of its", vs[i], m.Attempt)
+						}
+					}
 					if letters := len(dead.Messages()); fifo && letters == 0 && strings.Contains(fmt.Sprint(vs), "a3") {
 						t.Errorf("%v runs before a2 is dead-lettered", vs)
 					}

@@ -175,6 +175,23 @@ func TestOldestOfCopies(t *testing.T) {
 	}
 }
 
+// TestPeakOfALongSeries checks that the peak outlasts the joining of periods: a burst in the first minute of twenty.
+func TestPeakOfALongSeries(t *testing.T) {
+	r := run(t, simulate.Scenario{
+		Traffic: simulate.Traffic{Rate: 1, Bursts: []simulate.Burst{{At: 31 * time.Second, Messages: 100}}}, Handler: simulate.Handler{Takes: simulate.Constant(time.Millisecond)},
+		Policy: policy(t, "constant(1s) attempts=2"), Horizon: 20 * time.Minute,
+	})
+	at, peak := time.Duration(0), 0
+	for _, b := range r.Series {
+		if b.Peak > peak {
+			at, peak = b.At, b.Peak
+		}
+	}
+	if len(r.Series) > 300 || peak != r.PeakRequests || peak < 100 || at != 30*time.Second {
+		t.Errorf("of %d periods that at %v has the peak, %d requests in a second; want %d, in that at 30 s", len(r.Series), at, peak, r.PeakRequests)
+	}
+}
+
 // TestMovedByTheQueue checks that messages are found that SQS itself moves to the dead-letter queue.
 func TestMovedByTheQueue(t *testing.T) {
 	s := simulate.Scenario{

@@ -58,6 +58,30 @@ func TestLettersOfEqualPayloads(t *testing.T) {
 	})
 }
 
+// TestSmallLettersOfEqualPayloads: the dead letters that are too large for their story, which names the message, are not
+// mixed up either: they are told from each other by the function.
+func TestSmallLettersOfEqualPayloads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newDirect(t, func(call) *failed { return &failed{"Long", strings.Repeat("y", 5000)} }, retry.Policy{MaxAttempts: 1})
+		s.dead.SetAttributes(map[string]string{"MaximumMessageSize": "1024"})
+		want := make(map[string]int)
+		for _, name := range []string{"a", "b", "c", "d"} {
+			function := strings.Replace(flaky, "flaky", name, 1)
+			s.sendLetter(`{}`, map[string]string{repriselambda.FunctionAttribute: function})
+			want[function] = 1
+		}
+		s.run(time.Hour)
+		letters, stories := s.letters()
+		got := make(map[string]int)
+		for _, l := range letters {
+			got[l.Attributes[repriselambda.FunctionAttribute]]++
+		}
+		if diff := cmp.Diff(want, got); diff != "" || len(stories) > 0 {
+			t.Errorf("%d stories, and dead letters by function (-want +got):\n%s", len(stories), diff)
+		}
+	})
+}
+
 // TestLetterOfALetter says what has happened since it was redriven, and nothing of
 // before.
 func TestLetterOfALetter(t *testing.T) {

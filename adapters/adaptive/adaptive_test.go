@@ -202,6 +202,18 @@ func TestRefusedConcurrency(t *testing.T) {
 	}
 }
 
+// TestAnotherConsumer: a limiter that drives another consumer than before sets its concurrency too, although that has not
+// changed.
+func TestAnotherConsumer(t *testing.T) {
+	l := newLimiter(t, adaptive.Config{Start: 6})
+	first, second := &narrow{most: 10}, &narrow{most: 10}
+	for _, c := range []*narrow{first, second} {
+		if err := l.Drive(c); err != nil || c.set != 6 {
+			t.Errorf("the concurrency is %d, error %v; want 6", c.set, err)
+		}
+	}
+}
+
 func TestConfigIsChecked(t *testing.T) {
 	for _, tt := range []struct {
 		cfg  adaptive.Config

@@ -275,6 +275,27 @@ func TestMetricsOfRequestsThatFail(t *testing.T) {
 	})
 }
 
+// TestMetricsOfAHeldRelease: a message of a FIFO queue that is given back and held is no retry, unlike one that fails
+// and is held.
+func TestMetricsOfAHeldRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, map[string]string{"FifoQueue": "true", "ContentBasedDeduplication": "true"})
+		telemetry, reader := measured(t, q.URL())
+		runs := 0
+		q.Consume(reprise.HandlerFunc(func(context.Context, *reprise.Message) error {
+			if runs++; runs == 1 {
+				return reprise.Release(10*time.Second, errWarehouse)
+			}
+			return nil
+		}), reprise.Config{Retry: every, Observer: telemetry.Observer()})
+		q.SendMessage(sqsserver.SendMessageEntry{MessageBody: "order", MessageGroupId: "g"})
+		q.WaitEmpty(time.Minute)
+		if got := readings(t, reader, false); !strings.Contains(got, "reprise.outcome=hold: 1\n") || strings.Contains(got, "reprise.reason=release") {
+			t.Errorf("want one attempt that is held and no retry:\n%s", got)
+		}
+	})
+}
+
 // TestTurnedOff: with providers that do nothing, the consumer gets no function to call, so
 // telemetry costs nothing.
 func TestTurnedOff(t *testing.T) {

@@ -521,6 +521,23 @@ func TestCheckParkingUsesUpReceives(t *testing.T) {
 	}
 }
 
+// TestCheckRuleWithItsJitter: a rule's waits are those of its own jitter, not of the policy's.
+func TestCheckRuleWithItsJitter(t *testing.T) {
+	for _, tt := range []struct {
+		own, rule retry.Jitter
+		long      bool
+	}{
+		{retry.None, retry.Percent(50), true}, // up to 16.5 hours
+		{retry.Percent(50), retry.None, false},
+	} {
+		p := retry.Policy{MaxAttempts: 3, Backoff: retry.Constant(time.Minute), Jitter: tt.own, Rules: []retry.Rule{retry.On(io.EOF, retry.Constant(11*time.Hour), tt.rule)}}
+		found := plan.Check(p, sound, plan.Settings{})
+		if long := slices.ContainsFunc(found, func(f plan.Finding) bool { return f.Code == plan.CodeLongWait }); long != tt.long {
+			t.Errorf("with a rule of 11 h and %v, beside %v, found %v; want %s %v", tt.rule, tt.own, found, plan.CodeLongWait, tt.long)
+		}
+	}
+}
+
 // TestCheckQuotaOfWhatIsKept: SQS deletes what waits longer than its retention, which leaves the quota.
 func TestCheckQuotaOfWhatIsKept(t *testing.T) {
 	q := with(sound, func(q *plan.Queue) { q.Retention = time.Hour })

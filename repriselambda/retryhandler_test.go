@@ -188,6 +188,30 @@ func TestThrottling(t *testing.T) {
 	}
 }
 
+// TestThrottledLater: an event whose function has failed for minutes is throttled for the first time. It is tried again
+// after seconds: the wait grows with the time since the last failure, not since the first.
+func TestThrottledLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSystem(t, fails(45), repriselambda.RetryConfig{Retry: retry.Policy{Backoff: retry.Constant(3 * time.Second), Jitter: retry.None, MaxAttempts: 99}})
+		calls := 0
+		s.lambda.answers = func(call) *reply {
+			if calls++; calls == 40 {
+				return &reply{status: 429, code: "TooManyRequestsException"}
+			}
+			return nil
+		}
+		s.lambda.invoke(order)
+		s.run(24 * time.Hour)
+		made := s.lambda.made()
+		if len(made) != 46 {
+			t.Fatalf("%d invocations, want one throttled and 45 that run", len(made))
+		}
+		if wait, since := made[40].At.Sub(made[39].At), made[39].At.Sub(made[0].At); wait > 20*time.Second || since < 90*time.Second {
+			t.Errorf("the throttled one is repeated after %v, %v after the first, want seconds", wait, since)
+		}
+	})
+}
+
 // TestThrottledTogether: messages that are received again and again because Lambda is
 // throttled do not pass for ones that crash the handler, which are run one by one.
 func TestThrottledTogether(t *testing.T) {

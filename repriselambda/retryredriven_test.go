@@ -87,18 +87,23 @@ func TestSmallLettersOfEqualPayloads(t *testing.T) {
 func TestLetterOfALetter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newDirect(t, func(call) *failed { return &failed{Type: "Broken"} }, retry.Policy{MaxAttempts: 1})
+		sent := time.Now().UTC().Format("2006-01-02T15:04:05.000Z")
 		s.sendLetter(order, map[string]string{
 			repriselambda.FunctionAttribute:     flaky,
 			repriselambda.ReasonAttribute:       "age",
 			repriselambda.ErrorTypeAttribute:    "Timeout",
 			repriselambda.ErrorMessageAttribute: "the database does not answer",
 		})
+		time.Sleep(20 * time.Minute) // the retry queue has a backlog
 		s.run(time.Hour)
 		letters, _ := s.letters()
 		if len(letters) != 1 {
 			t.Fatalf("%d dead letters", len(letters))
 		}
 		a := letters[0].Attributes
+		if a[repriselambda.FirstAttribute] != sent {
+			t.Errorf("it begins anew at %s, want at %s, when it was redriven", a[repriselambda.FirstAttribute], sent)
+		}
 		if message, there := a[repriselambda.ErrorMessageAttribute]; there || a[repriselambda.ErrorTypeAttribute] != "Broken" || a[repriselambda.ReasonAttribute] != "attempts" {
 			t.Errorf("the dead letter has the attributes %v, of them the message %q of an error that was before the redrive", a, message)
 		}

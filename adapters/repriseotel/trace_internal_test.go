@@ -58,6 +58,30 @@ func TestOtherObserversBeginSpansAndLeaveTrails(t *testing.T) {
 	})
 }
 
+// TestLostIsToldFirst: that a message is lost may be told before the end of its run. No request has settled it, so that
+// the run has the only span.
+func TestLostIsToldFirst(t *testing.T) {
+	known, err := parseQueue("https://sqs.us-east-1.amazonaws.com/123456789012/orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorder := tracetest.NewSpanRecorder()
+	s := newTracing(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)).Tracer(scope), known, newPropagator(propagation.TraceContext{}), false).spans()
+	m := &reprise.Message{ID: "m", OriginID: "m"}
+	began := time.Now()
+	ctx, trail := s.starting(t.Context(), m)
+	m.Trail = trail
+	s.settled(t.Context(), reprise.Settled{Message: m, Outcome: reprise.OutcomeLost, Err: reprise.ErrLeaseLost})
+	s.attempt(ctx, reprise.Attempt{Message: m, Started: began, Duration: time.Second, Outcome: reprise.OutcomeLost, Err: reprise.ErrLeaseLost})
+	var ended []string
+	for _, span := range recorder.Ended() {
+		ended = append(ended, span.Name())
+	}
+	if diff := cmp.Diff([]string{spanName(operationProcess, known)}, ended); diff != "" || len(s.runs) > 0 {
+		t.Errorf("%d runs are remembered; the spans (-want +got):\n%s", len(s.runs), diff)
+	}
+}
+
 // TestNothingIsRememberedOfMessagesThatAreGone: deleted, held and run again, retried, dead-lettered
 // or lost.
 func TestNothingIsRememberedOfMessagesThatAreGone(t *testing.T) {

@@ -130,14 +130,19 @@ func (s *Scenario) attemptsOf(fails []float64) float64 {
 	return s.Handler.Permanent + (1-s.Handler.Permanent)*((1-s.Handler.Always)*usual+s.Handler.Always*always)
 }
 
-// bottleneck is how many attempts a second can be made in the long run, and which field limits it.
-func (s *Scenario) bottleneck() (rate float64, field string) {
+// meanRun is how long a run keeps a handler busy, as a mean.
+func (s *Scenario) meanRun() time.Duration {
 	takes := s.Handler.Takes.Mean()
 	if s.Fleet.Timeout > 0 {
 		takes = min(takes, s.Fleet.Timeout)
 	}
+	return takes
+}
+
+// bottleneck is how many attempts a second can be made in the long run, and which field limits it.
+func (s *Scenario) bottleneck() (rate float64, field string) {
 	each := float64(max(1, s.Fleet.Batch.Size)) // messages of a run
-	rate, field = each*float64(s.Fleet.Consumers*s.Fleet.Concurrency)/takes.Seconds(), "fleet.concurrency"
+	rate, field = each*float64(s.Fleet.Consumers*s.Fleet.Concurrency)/s.meanRun().Seconds(), "fleet.concurrency"
 	if r := s.Fleet.Rate * float64(s.Fleet.Consumers); r > 0 && r < rate {
 		rate, field = r, "fleet.rate"
 	}

@@ -132,7 +132,7 @@ func (c *checks) pool(s *Scenario) {
 
 // busyHandlers is how many handlers the rates of all queues keep busy, outside of outages.
 func (s *Scenario) busyHandlers() float64 {
-	busy := s.Traffic.Rate * s.attemptsOf(s.Handler.Fails) * s.Handler.Takes.Mean().Seconds()
+	busy := s.Traffic.Rate * s.attemptsOf(s.Handler.Fails) * s.meanRun().Seconds()
 	for i := range s.Pool {
 		alone := s.alone(&s.Pool[i])
 		busy += alone.busyHandlers()

@@ -192,6 +192,22 @@ func TestPeakOfALongSeries(t *testing.T) {
 	}
 }
 
+// TestNothingWaitsInTheEnd checks the number of waiting messages, although lost replies make copies of some, which run
+// beside each other: when all is settled, none waits.
+func TestNothingWaitsInTheEnd(t *testing.T) {
+	r := run(t, simulate.Scenario{
+		Traffic: simulate.Traffic{Backlog: 500}, Policy: policy(t, "constant(5s) attempts=20"), Fleet: simulate.Fleet{Via: "requeue"},
+		Handler: simulate.Handler{Fails: []float64{0.6}, Takes: simulate.Uniform(100*time.Millisecond, 10*time.Second)}, Network: simulate.Network{LoseReply: 0.2},
+	})
+	most := 0
+	for _, b := range r.Series {
+		most = max(most, b.Waiting)
+	}
+	if last := r.Series[len(r.Series)-1]; r.Stop != simulate.StopSettled || r.Attempts.Repeated == 0 || last.Waiting != 0 || most < 20 || most > 500 {
+		t.Errorf("%v, %d attempts repeated, %d messages wait in the end, %d at most; want none of 500", r.Stop, r.Attempts.Repeated, last.Waiting, most)
+	}
+}
+
 // TestMovedByTheQueue checks that messages are found that SQS itself moves to the dead-letter queue.
 func TestMovedByTheQueue(t *testing.T) {
 	s := simulate.Scenario{
@@ -272,6 +288,35 @@ func outages(n int) (all []simulate.Outage) {
 }
 
 // TestNotes checks that what cannot clear is named where a horizon has it simulated.
+// TestNotesOfATimeout checks that a run that a timeout cuts short keeps a handler busy for no longer than that, also in a
+// pool.
+func TestNotesOfATimeout(t *testing.T) {
+	for _, tt := range []struct {
+		timeout time.Duration
+		pool    bool
+		want    string
+	}{
+		{0, false, "traffic.rate is 4: such traffic needs 4 attempts a second, of which fleet.concurrency permits 1,"},
+		{time.Second, false, ""},
+		{3 * time.Second, false, "fleet.concurrency permits 3.333,"},
+		{0, true, "pool: the traffic of all queues needs 80 handlers"},
+		{time.Second, true, ""},
+		{3 * time.Second, true, "pool: the traffic of all queues needs 24 handlers"},
+	} {
+		s := simulate.Scenario{
+			Traffic: simulate.Traffic{Rate: 4}, Horizon: 10 * time.Second, Handler: simulate.Handler{Takes: simulate.Constant(10 * time.Second)},
+			Fleet: simulate.Fleet{Timeout: tt.timeout}, Policy: policy(t, "attempts=1"),
+		}
+		if tt.pool {
+			s.Pool = []simulate.Pooled{{Name: "other", Traffic: s.Traffic}}
+		}
+		notes := strings.Join(run(t, s).Notes, "\n")
+		if (tt.want == "") != (notes == "") || !strings.Contains(notes, tt.want) {
+			t.Errorf("with a timeout of %v, in a pool %v, the notes are %q, want %q", tt.timeout, tt.pool, notes, tt.want)
+		}
+	}
+}
+
 func TestNotes(t *testing.T) {
 	r := run(t, simulate.Scenario{Traffic: simulate.Traffic{Rate: 200}, Horizon: time.Minute})
 	if r.Stop != simulate.StopHorizon || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "needs 200 attempts a second, of which fleet.concurrency permits 100") || r.Messages.Left < 5000 {

@@ -120,6 +120,16 @@ func TestScheduleInvalid(t *testing.T) {
 	}
 }
 
+// TestScheduleOfSlowAttempts checks that a wait begins when its attempt has ended.
+func TestScheduleOfSlowAttempts(t *testing.T) {
+	s := schedule(t, simulate.Alone{Policy: policy(t, "constant(10s) jitter=none attempts=3"), Messages: 2, Takes: 3 * time.Second})
+	for i, want := range []time.Duration{0, 13 * time.Second, 26 * time.Second} {
+		if got := s.Attempts[i]; got.Least != want || got.Most != want {
+			t.Errorf("attempt %d comes after %v to %v, want %v", got.N, got.Least, got.Most, want)
+		}
+	}
+}
+
 // TestSchedulesMeet holds the policy alone against the machines of the consumer and the queue, attempt
 // by attempt: there each comes when it is due, and later by no more than the rounding to whole seconds
 // and the network take.

@@ -3,6 +3,7 @@ package reprise_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math"
 	"math/rand/v2"
 	"strconv"
@@ -414,6 +415,36 @@ func TestDeadLetterQueueThrottled(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestChangedAttributesAreLogged: each attribute that a consumer acts on is named in one line of the log when it has
+// changed, with its value and the one before, and no other is.
+func TestChangedAttributesAreLogged(t *testing.T) {
+	for name, tt := range map[string]struct{ attribute, value, want string }{
+		"delay":      {"DelaySeconds", "90", `DelaySeconds="1m30s, was 0s"`},
+		"retention":  {"MessageRetentionPeriod", "3600", `MessageRetentionPeriod="1h0m0s, was 96h0m0s"`},
+		"visibility": {"VisibilityTimeout", "45", `VisibilityTimeout="45s, was 30s"`},
+		"nothing":    {"ReceiveMessageWaitTimeSeconds", "5", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, map[string]string{"MessageRetentionPeriod": "345600", "VisibilityTimeout": "30"})
+				log := newLogged(slog.LevelInfo)
+				q.Consume(reprise.HandlerFunc(succeed), reprise.Config{Logger: slog.New(log)})
+				time.Sleep(time.Minute)
+				q.SetAttributes(map[string]string{tt.attribute: tt.value})
+				time.Sleep(time.Hour)
+				const line = `msg="the queue's attributes have changed" `
+				if tt.want == "" {
+					if n := log.count(line); n != 0 {
+						t.Errorf("%d lines of a change that is of no interest", n)
+					}
+				} else if n := log.count(line + tt.want + "\n"); n != 1 || log.count(line) != 1 {
+					t.Errorf("%d of %d lines have %s alone, want one line:\n%s", n, log.count(line), tt.want, log.text.String())
+				}
+			})
+		})
+	}
 }
 
 // TestAnotherDeadLetterQueueThrottled: what was read of a dead-letter queue does not stand for another that has

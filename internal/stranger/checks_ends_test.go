@@ -136,6 +136,9 @@ func endsInTime(f *facts) []string {
 
 // endable reports whether each message ends at all.
 func (f *facts) endable() bool {
+	if len(f.s.Jumps) > 0 && !f.knownSkew() {
+		return false // a process that does not know SQS's clock takes no history for a consumer's own, and counts from one
+	}
 	if f.anyLambda() {
 		return f.endableByLambda()
 	}

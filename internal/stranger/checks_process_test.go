@@ -230,7 +230,7 @@ func healthIsHonest(f *facts) (how []string) {
 		if len(wrong) > 0 && s.status.Health == reprise.HealthOK {
 			how = append(how, fmt.Sprintf("process %d was healthy at %v, although %s", s.process, s.at, strings.Join(wrong, "; ")))
 		}
-		if f.calm && f.allInnocent() && !f.longRuns() && s.status.Health != reprise.HealthOK && s.status.Health != reprise.HealthNew {
+		if f.calm && f.allInnocent() && !f.runLongerThan(15*time.Minute) && s.status.Health != reprise.HealthOK && s.status.Health != reprise.HealthNew {
 			how = append(how, fmt.Sprintf("process %d was %v at %v (%s), and nothing was wrong", s.process, s.status.Health, s.at, s.status.Problem))
 		}
 	}

@@ -351,8 +351,11 @@ func leasesHoldInCalm(f *facts) (how []string) {
 	return how
 }
 
-func (f *facts) longRuns() bool {
-	return slices.ContainsFunc(f.r.runs, func(r *run) bool { return f.until(r)-r.began > 10*time.Hour })
+func (f *facts) longRuns() bool { return f.runLongerThan(10 * time.Hour) }
+
+// runLongerThan reports whether a handler ran for longer than d. For fifteen minutes: "no handler has ended ..." if they have all places.
+func (f *facts) runLongerThan(d time.Duration) bool {
+	return slices.ContainsFunc(f.r.runs, func(r *run) bool { return f.until(r)-r.began > d })
 }
 
 // givenUpStays holds that a message that was given up does not run again in the same process.

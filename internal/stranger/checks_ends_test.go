@@ -97,7 +97,7 @@ func (f *facts) expiredUnseen(n int) bool {
 		if len(f.crashes) > 0 && f.longestLease() > shortest/2 || slices.ContainsFunc(f.crashes, func(at time.Duration) bool { return at < expires && at+hidden > expires }) {
 			return true // "If the process is killed, the messages that it held stay hidden until their leases end"
 		}
-		if slices.ContainsFunc(f.byMessage[n], func(r *run) bool { return f.until(r) > expires-10*time.Second }) {
+		if slices.ContainsFunc(f.byMessage[n], func(r *run) bool { return f.heldUntil(r) > expires-10*time.Second }) {
 			return true // it expired while it was handled, or settled: that is counted as lost
 		}
 		for _, c := range f.s.Changes { // "takes effect in 12.5 minutes at most"

@@ -351,6 +351,17 @@ func leasesHoldInCalm(f *facts) (how []string) {
 	return how
 }
 
+// heldUntil is when the handler that r is a part of has ended: a batch's verdicts come at its end.
+func (f *facts) heldUntil(r *run) time.Duration {
+	until := f.until(r)
+	for _, other := range f.r.runs {
+		if r.batch && other.batch && other.process == r.process && other.began == r.began {
+			until = max(until, f.until(other))
+		}
+	}
+	return until
+}
+
 func (f *facts) longRuns() bool { return f.runLongerThan(10 * time.Hour) }
 
 // runLongerThan reports whether a handler ran for longer than d. For fifteen minutes: "no handler has ended ..." if they have all places.

@@ -126,7 +126,7 @@ func TestPartsOfAWorker(t *testing.T) {
 		}
 	}
 
-	// What cannot be made leaves nothing behind.
+	// A worker that cannot be made gives the address of its profiles back.
 	profiles := freeAddr(t)
 	cfg.AdminAddr, cfg.Watching.PprofAddr = "unix:/nonexistent/s", profiles
 	if _, err := daemon.NewWorker(cfg); err == nil {

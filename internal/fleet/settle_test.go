@@ -110,10 +110,14 @@ func (f *fleet) checkCopies(n *node, entries []types.SendMessageBatchRequestEntr
 			due = most
 		}
 		hidden, unread := time.Time{}, !n.knows() // the longest, if n holds several of the lineage
+		var longest time.Time
 		for _, m := range messages {
-			if tokenOf(m.Body) == p.token && n.newest[m.ID] != nil && m.Due.After(hidden) {
-				hidden, unread = m.Due, unread || n.newest[m.ID].unread
+			if h := n.newest[m.ID]; tokenOf(m.Body) == p.token && h != nil && m.Due.After(hidden) {
+				hidden, unread, longest = m.Due, unread || h.unread, h.longest()
 			}
+		}
+		if due.After(longest) && !longest.IsZero() {
+			due = longest
 		}
 		if unread {
 			continue // hidden for minutes at most
@@ -138,14 +142,14 @@ func (f *fleet) checkSettled(n *node, p *part, e reprise.Settled, messages []mes
 	}
 	switch e.Outcome {
 	case reprise.OutcomeDelete, reprise.OutcomeDeadLetter:
-		if at >= 0 && !n.newest[e.Message.ID].late { // a late one may have no effect
+		if at >= 0 && !h.late { // a late one may have no effect
 			f.broken(world.GoneIsGone, p, "node %d says %v; it is %s, due %s", n.number, e.Outcome, messages[at].State, clock(messages[at].Due))
 		}
 	case reprise.OutcomeRetry, reprise.OutcomeRelease, reprise.OutcomePark:
-		if at >= 0 && e.Requeued {
+		if at >= 0 && e.Requeued && !h.late { // a late one may have no effect
 			f.broken(world.GoneIsGone, p, "node %d says that a copy has taken its place; it is %s, due %s", n.number, messages[at].State, clock(messages[at].Due))
 		}
-		if wait := time.Until(e.Due); wait <= 0 || wait > 11*time.Hour || f.outages || !n.knows() || n.newest[e.Message.ID].unread {
+		if !e.Due.After(time.Now()) || e.Due.After(h.longest()) || f.outages || !n.knows() || h.unread {
 			return // over, for a quarter of an hour at most, as long as the retention is not known, longer than SQS hides a message at a time, or perhaps woken
 		}
 		if at >= 0 && (messages[at].Due.Before(e.Due) || messages[at].Due.After(e.Due.Add(time.Second+n.most))) {
@@ -163,9 +167,8 @@ func (f *fleet) checkConfirmed(n *node, p *part, e reprise.Settled) {
 	case e.Requeued || e.Outcome == reprise.OutcomeDelete || e.Outcome == reprise.OutcomeDeadLetter:
 		want = "delete"
 	}
-	wait := time.Until(e.Due)
-	hidden := want == "delete" || f.outages || wait > 11*time.Hour || !n.knows() || h.unread ||
-		!h.until.Before(e.Due) && (wait <= 0 || !h.until.After(e.Due.Add(time.Second+n.most)))
+	hidden := want == "delete" || f.outages || e.Due.After(h.longest()) || !n.knows() || h.unread ||
+		!h.until.Before(e.Due) && (!e.Due.After(time.Now()) || !h.until.After(e.Due.Add(time.Second+n.most)))
 	if h.done != want || !hidden {
 		f.broken(world.SettledBySQS, p, "node %d says %v until %s; of the receipt of %s SQS has confirmed to %s it, hidden until %s", n.number, e.Outcome, clock(e.Due), clock(h.arrived), cmp.Or(h.done, "nothing, let alone to "+want), clock(h.until))
 	}

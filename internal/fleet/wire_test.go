@@ -51,6 +51,10 @@ func (h *hold) inTime(n *node) bool {
 	return time.Until(h.until) > min(time.Second, h.length/10)+2*n.most
 }
 
+// longest is until when SQS surely hides h's message, whenever it is asked to: twelve hours from its receive, less what a
+// consumer allows for a slow reply. What h's node settles only hours later is hidden no longer.
+func (h *hold) longest() time.Time { return h.arrived.Add(12*time.Hour - time.Minute) }
+
 // failures is how many changes of visibility have failed since one was confirmed in
 // time: one that is under way at the end of the lease will not be in time either.
 func (h *hold) failures(n *node) int {

@@ -23,7 +23,8 @@ type Story struct {
 	// the attempts were.
 	Reason string `json:"reason"`
 	// Attempts is how many times the handler ran, as far as that is known; Receives is
-	// SQS's count of receives.
+	// Attempts is how many times the handler ran, as far as that is known, and without runs that
+	// ended with a [Release]; Receives is SQS's count of receives.
 	Attempts int `json:"attempts"`
 	Receives int `json:"receives"`
 	// Sent and First are SQS's timestamps of the message; Last is when it was

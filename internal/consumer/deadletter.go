@@ -71,18 +71,22 @@ type Story struct {
 
 // story returns d's Story.
 func (c *Machine) story(d *Delivery, now time.Time) *Story {
-	s := &Story{
+	return &Story{
 		Reason:   d.verdict.Reason,
-		Attempts: d.Attempt,
+		Attempts: d.attempts(),
 		Receives: d.receives,
 		Last:     c.server(now),
 		Err:      d.verdict.Err,
 		Source:   c.source(d),
 	}
-	if !d.ran {
-		s.Attempts-- // the run that this receive would have been
+}
+
+// attempts returns how many attempts d, which is given up, has had.
+func (d *Delivery) attempts() int {
+	if !d.ran || d.verdict.released {
+		return d.Attempt - 1 // without the run that this receive would have been, or that was no attempt
 	}
-	return s
+	return d.Attempt
 }
 
 // source names the queue that d, which c gives up, came from: c's own, or the queue whose

@@ -70,6 +70,7 @@ type Verdict struct {
 	unavailable bool      // the attempt failed because a dependency was unavailable
 	requeue     cause     // why a copy replaces the message; byVisibility: none does
 	alone       bool      // the copy must run alone
+	released    bool      // given up instead of given back: the run is no attempt
 	carriedBy   time.Time // hidden until then at most, so that a copy can replace it before it expires
 }
 

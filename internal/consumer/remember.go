@@ -48,7 +48,7 @@ func (c *Machine) remember(d *Delivery, now time.Time) {
 		known.Unavailable = d.verdict.unavailable
 		known.Asked = d.verdict.Reason == retry.ReasonRetryAfter
 	case OutcomeDeadLetter:
-		known.Runs = max(known.Runs, d.Attempt)
+		known.Runs = max(known.Runs, d.attempts())
 		known.Spent, known.Reason, known.Err = true, d.verdict.Reason, d.verdict.Err
 	}
 }

@@ -60,7 +60,7 @@ func (c *Machine) withoutCopy(d *Delivery, v Verdict, now time.Time) Verdict {
 		if v.Err == nil {
 			v.Err = errExpires
 		}
-		return Verdict{Outcome: OutcomeDeadLetter, Reason: retry.ReasonRetention, Err: d.withLastError(v.Err)}
+		return insteadOf(v, retry.ReasonRetention, d.withLastError(v.Err))
 	}
 	if c.facts.Pending && v.comesAgain() && c.beyondUnread(v.Due, now) {
 		v.carriedBy = now.Add(unreadWait)
@@ -144,5 +144,10 @@ func (c *Machine) atLastReceive(d *Delivery, v Verdict) Verdict {
 		return v
 	}
 	// The policy's attempts are not used up: it would have given the message up itself.
-	return Verdict{Outcome: OutcomeDeadLetter, Reason: retry.ReasonReceives, Err: d.withLastError(v.Err)}
+	return insteadOf(v, retry.ReasonReceives, d.withLastError(v.Err))
+}
+
+// insteadOf returns the verdict that gives a message up which v would have given back.
+func insteadOf(v Verdict, reason retry.Reason, err error) Verdict {
+	return Verdict{Outcome: OutcomeDeadLetter, Reason: reason, Err: err, released: v.Outcome == OutcomeRelease}
 }

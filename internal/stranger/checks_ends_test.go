@@ -27,17 +27,18 @@ func notLost(f *facts) (how []string) {
 	return how
 }
 
-// toldLost reports whether a process has said that it held message n, and lost it, when it expired: Counts.Lost,
-// Observer.Settled, or Report.Unsettled if it was stopped before it could know.
+// toldLost reports whether a process has said that it held message n, and lost it, when it expired or so shortly before that its
+// lease kept it hidden until then: Counts.Lost, Observer.Settled, or Report.Unsettled and Report.Abandoned.
 func (f *facts) toldLost(n int) bool {
 	expires := f.s.expires(f.s.byServer(f.r.sent[n].at))
+	hidden := func(l *life) time.Duration { return max(cmp.Or(l.settings.Lease, time.Minute), 10*time.Minute) }
 	for _, l := range f.r.processes {
-		if l.report != nil && l.stopped >= expires && slices.Contains(l.report.Unsettled, f.r.sent[n].id) {
+		if l.report != nil && l.until > expires-hidden(l) && slices.Contains(slices.Concat(l.report.Unsettled, l.report.Abandoned), f.r.sent[n].id) {
 			return true
 		}
 	}
 	return slices.ContainsFunc(f.r.settled, func(s settled) bool {
-		lease := cmp.Or(f.r.processes[s.process].settings.Lease, time.Minute) // for which it may stay hidden then
+		lease := cmp.Or(f.r.processes[s.process].settings.Lease, time.Minute)
 		return s.message == n && s.outcome == reprise.OutcomeLost && s.at > expires-max(lease, time.Minute)
 	})
 }
@@ -255,6 +256,9 @@ func fewCopies(f *facts) (how []string) {
 	if (several || late) && (leaps || f.has(sqsserver.FaultDuplicate, sqsserver.FaultEarlyRedelivery, sqsserver.FaultLoseLease, sqsserver.FaultStaleHandle)) { // SQS gives a message to two of them
 		return how
 	}
+	if several && f.shortLeases() { // a lease may end while its message is settled: to two processes it is theirs
+		return how
+	}
 	for n := range f.s.Messages {
 		if f.s.Messages[n].Forged == plausible {
 			continue
@@ -267,7 +271,7 @@ func fewCopies(f *facts) (how []string) {
 		if !several && !(f.s.Queue.FIFO && f.anyBatch()) {
 			ends += f.successes(n)
 		}
-		if most := 1 + len(f.unanswered[n]) + f.lost[n] + len(f.crashes) + f.cutShort() + f.leasesLost(n); ends > most {
+		if most := 1 + len(f.unanswered[n]) + f.lost[n] + len(f.crashes) + f.cutShort() + f.leasesLost(n) + f.copiesInTrouble(n); ends > most {
 			how = append(how, fmt.Sprintf("%s was handled %d times and has %d dead letters, after %d sends without a reply (%d to the dead-letter queue) and %d crashes",
 				f.name(n), f.successes(n), len(f.letters[n]), len(f.unanswered[n])+f.lost[n], f.lost[n], len(f.crashes)))
 		}
@@ -291,18 +295,41 @@ func (f *facts) repeatedBySDK() bool {
 		slices.ContainsFunc(f.r.processes, func(l *life) bool { return l.settings.SDK })
 }
 
-// cutShort returns how many processes had to stop before all was settled: like a crash, that may come between a copy and the delete
-// of its original.
+// copiesInTrouble returns how many copies of message n were sent, if deletes failed and a process crashed: it may have held as many
+// originals that were not deleted yet.
+func (f *facts) copiesInTrouble(n int) (count int) {
+	refused := slices.ContainsFunc(f.s.Faults, func(s spell) bool { return s.Action == "" || s.Action == "DeleteMessageBatch" })
+	if len(f.crashes) == 0 || !refused {
+		return 0
+	}
+	for _, c := range f.r.copies {
+		count += b2i(c.message == n && c.accepted && !c.letter && c.process >= 0)
+	}
+	return count
+}
+
+// cutShort returns how many messages processes had to leave unsettled when they stopped: that may come between a copy and the
+// delete of its original.
 func (f *facts) cutShort() (count int) {
 	for _, l := range f.r.processes {
-		count += b2i(l.report != nil && !(l.report.Drained() && (l.laneReport == nil || l.laneReport.Drained())))
+		for _, r := range []*reprise.Report{l.report, l.laneReport} {
+			if r != nil && !r.Drained() {
+				count += max(1, len(r.Unsettled))
+			}
+		}
 	}
 	return count
 }
 
 // shortLeases reports whether SQS takes too long for the leases: "give Lease ten times as long as SQS takes to answer, or more".
 func (f *facts) shortLeases() bool {
-	return slices.ContainsFunc(f.r.processes, func(l *life) bool { return 10*f.s.Latency > cmp.Or(l.settings.Lease, time.Minute) })
+	needed := 10 * f.s.Latency
+	for _, s := range f.s.Faults {
+		if s.Kind == sqsserver.FaultSlowReply { // one reply in several
+			needed = max(needed, 2*s.Delay)
+		}
+	}
+	return slices.ContainsFunc(f.r.processes, func(l *life) bool { return needed > cmp.Or(l.settings.Lease, time.Minute) })
 }
 
 // leasesLost returns how often a process of several has lost its lease on message n: another may have received it then.
@@ -327,8 +354,8 @@ func innocentsLive(f *facts) (how []string) {
 				continue // leases are lost all the time
 			case story.err == nil && story.story.Reason == retry.ReasonCrash.String() && len(f.crashes) >= 2:
 				continue // "If a process dies twice in a row this way": bad luck
-			case story.err == nil && story.story.Reason == retry.ReasonCrash.String() && f.has(sqsserver.FaultStaleHandle) && len(f.r.processes) > 1:
-				continue // SQS refuses every settlement: to the other processes none of its receives has an outcome
+			case story.err == nil && story.story.Reason == retry.ReasonCrash.String() && f.has(sqsserver.FaultStaleHandle, sqsserver.FaultLoseDelete) && len(f.r.processes) > 1:
+				continue // SQS refuses every settlement, or confirms deletes that it does not make: to the other processes none of its receives has an outcome
 			case story.err == nil && slices.Contains([]string{retry.ReasonAge.String(), retry.ReasonAttempts.String()}, story.story.Reason) && f.estimated():
 				continue // its receives were taken for attempts
 			case story.err != nil && letter.Source == "" && m.Attributes >= 10 && !f.calm:

@@ -18,6 +18,7 @@ func senderIsHonest(f *facts) (how []string) {
 	for n, s := range f.r.sent {
 		there := len(f.byMessage[n]) + len(f.left[n]) + len(f.letters[n])
 		switch {
+		case !s.done && f.r.cut && f.s.Messages[n].At >= f.r.over: // it was not sent
 		case !s.done:
 			how = append(how, fmt.Sprintf("%s has no result", f.name(n)))
 		case s.err == nil && s.id == "":

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/reprise-sqs/reprise"
@@ -52,7 +53,7 @@ func (f *facts) lies(n int, story reprise.Story) (lies []string) {
 	}
 	// A history whose time is minutes from SQS's, by clocks that differ unknown to the process, is not taken for a consumer's own.
 	clocks := len(f.s.Jumps) == 0 || f.knownSkew()
-	if clocks && story.Source != f.r.queueARN && story.Source != f.r.queueURL {
+	if clocks && story.Source != f.r.queueARN && story.Source != f.r.queueURL && !(f.anyLambda() && story.Source == f.r.urlInEvents()) {
 		lies = append(lies, "its queue is "+f.r.queueARN)
 	}
 	if clocks && f.r.sent[n].id != "" && len(f.unanswered[n]) == 0 && story.Origin != f.r.sent[n].id {
@@ -72,19 +73,20 @@ func (f *facts) lies(n int, story reprise.Story) (lies []string) {
 			lies = append(lies, "no run of it has failed")
 		}
 	case retry.ReasonCrash.String():
-		if len(f.crashes) == 0 && len(f.s.Faults) == 0 {
+		outlived := slices.ContainsFunc(f.r.runs, func(r *run) bool { return r.invocation != nil && !r.done }) // its function: to SQS a crash
+		if len(f.crashes) == 0 && len(f.s.Faults) == 0 && !outlived {
 			lies = append(lies, "no process has crashed")
 		}
 	}
 	// A process that has not seen the runs can only say that they are used up.
 	unseen := len(f.r.processes) > 1 && contains(story.Error, "were used up before this receive")
 	heard := f.calm && !unseen || story.Reason == retry.ReasonPermanent.String() || story.Reason == retry.ReasonSkip.String()
-	if heard && story.Error != "" && !slices.ContainsFunc(runs, func(r *run) bool { return sameError(r.err, story.Error) }) {
+	if heard && story.Attempts > 0 && story.Error != "" && !slices.ContainsFunc(runs, func(r *run) bool { return sameError(r.err, story.Error) }) {
 		lies = append(lies, "no run ended with this error")
 	}
 	v, one := f.version()
 	if f.calm && one && !f.s.Queue.FIFO && f.exact(n, v) && last != nil {
-		if story.Attempts != made {
+		if story.Attempts != made && !(story.Attempts == made-1 && len(f.r.processes) > 1 && f.cutByAge(last, v)) {
 			lies = append(lies, fmt.Sprintf("%d attempts were made", made))
 		}
 		if most := f.maxAttempts(v); story.Reason == retry.ReasonAttempts.String() && made != most {
@@ -96,6 +98,12 @@ func (f *facts) lies(n int, story reprise.Story) (lies []string) {
 		}
 	}
 	return lies
+}
+
+// urlInEvents is the URL that a function makes of its queue's ARN: Story.Source, where the queue's attributes cannot be read.
+func (r *record) urlInEvents() string {
+	part := strings.Split(r.queueARN, ":")
+	return "https://sqs." + part[3] + ".amazonaws.com/" + part[4] + "/" + part[5]
 }
 
 func sameError(err, told string) bool {

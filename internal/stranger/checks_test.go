@@ -160,8 +160,9 @@ func (f *facts) isCalm() bool {
 }
 
 // knownSkew reports whether the clocks differ by the same time from the beginning, and all processes can know it from SQS's replies.
+// A function gets its messages without one.
 func (f *facts) knownSkew() bool {
-	return !slices.ContainsFunc(f.s.Jumps, func(j jump) bool { return j.At > 0 }) &&
+	return !f.anyLambda() && !slices.ContainsFunc(f.s.Jumps, func(j jump) bool { return j.At > 0 }) &&
 		!slices.ContainsFunc(f.s.Processes, func(p process) bool { return !f.s.version(p).SDK })
 }
 

@@ -3,9 +3,11 @@ package stranger_test
 import (
 	"cmp"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/reprise-sqs/reprise/retry"
+	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
 // mostPatience is how long a scenario runs at most. What would take longer is not judged by its end.
@@ -68,6 +70,11 @@ func endsBy(s *scenario) time.Duration {
 		slowest = max(slowest, endsIn(s, v))
 	}
 	total := add(last, slowest)
+	for n := range s.Messages {
+		if longest := s.Messages[n].longest(); s.twice() { // a run that is interrupted begins again
+			total = add(total, longest)
+		}
+	}
 	for _, o := range s.Outages { // it is felt for as long again, while the consumer looks for the level that is borne
 		total = add(total, 2*(o.Until-o.From)+30*time.Minute)
 	}
@@ -96,6 +103,21 @@ func endsBy(s *scenario) time.Duration {
 	return add(total, time.Hour)
 }
 
+// twice reports whether SQS may give one message to two runs at once, so that one of them is interrupted.
+func (s *scenario) twice() bool {
+	return slices.ContainsFunc(s.Faults, func(f spell) bool {
+		return f.Kind == sqsserver.FaultEarlyRedelivery || f.Kind == sqsserver.FaultDuplicate || f.Kind == sqsserver.FaultLoseLease
+	})
+}
+
+// longest returns how long the longest run of m takes.
+func (m *message) longest() (longest time.Duration) {
+	for _, s := range m.Steps {
+		longest = max(longest, s.Takes)
+	}
+	return longest
+}
+
 // endsIn returns how long the messages take under one version's settings.
 func endsIn(s *scenario, v settings) time.Duration {
 	policy := v.policy()
@@ -118,15 +140,16 @@ func endsIn(s *scenario, v settings) time.Duration {
 				steps = max(steps, 2000)
 			}
 		}
-		var own time.Duration
+		var own, asked time.Duration
 		for i := 1; i <= max(1, steps); i++ {
 			st := m.step(i)
 			runs = add(runs, st.Takes)
 			_, longest := policy.Bounds(i)
+			asked = add(asked, st.Wait)
 			own = add(own, max(longest, st.Wait, 5*time.Minute)) // releases wait for five minutes in the end
 		}
 		if policy.MaxAge > 0 && most < 0 {
-			own = min(own, add(2*policy.MaxAge, time.Hour))
+			own = min(own, add(add(2*policy.MaxAge, asked), time.Hour))
 		}
 		if s.Queue.FIFO || s.Queue.InFlightLimit > 0 { // they may have to wait for each other's waits
 			waits = add(waits, own)

@@ -112,10 +112,10 @@ func (p *program) stop() {
 	<-neighbours
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	l.until = ended
 	if l.crashed {
 		return
 	}
+	l.until = ended
 	l.err, l.report = p.consumer.Err(), &report
 	if lane := p.consumer.RetryLane(); lane != nil {
 		of := lane.Report()

@@ -260,7 +260,9 @@ func (w *world) produce() {
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(w.s.Messages[a].At, w.s.Messages[b].At) })
 	for _, n := range order {
 		m := w.s.Messages[n]
-		time.Sleep(m.At - w.now())
+		if !w.sleep(m.At - w.now()) {
+			break // the scenario was ended before
+		}
 		ctx, cancel := context.Background(), context.CancelFunc(func() {})
 		if limit := w.s.Sender.TimeLimit; limit > 0 {
 			ctx, cancel = context.WithTimeout(ctx, limit)
@@ -339,6 +341,17 @@ func (w *world) look() (finished bool) {
 		w.samples = append(w.samples, looked)
 		w.mu.Unlock()
 	}
+	waiting := w.notice()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over > 0 || len(w.processes) < len(w.s.Processes) || w.errandsWait() {
+		return false
+	}
+	return !slices.ContainsFunc(waiting, func(m sqsserver.MessageInfo) bool { return !w.givenUp(m.ID) || w.s.longest() < 3*time.Hour })
+}
+
+// notice notes which messages have gone since it was called before. It returns those that are there.
+func (w *world) notice() []sqsserver.MessageInfo {
 	now := w.now()
 	waiting := w.waiting()
 	there := make(map[string]sqsserver.MessageInfo)
@@ -353,10 +366,7 @@ func (w *world) look() (finished bool) {
 		}
 	}
 	w.seen, w.seenAt = there, now
-	if w.over > 0 || len(w.processes) < len(w.s.Processes) || w.errandsWait() {
-		return false
-	}
-	return !slices.ContainsFunc(waiting, func(m sqsserver.MessageInfo) bool { return !w.givenUp(m.ID) || w.s.longest() < 3*time.Hour })
+	return waiting
 }
 
 // givenUp reports whether a consumer has said that it keeps the message until it expires.
@@ -366,6 +376,7 @@ func (w *world) givenUp(id string) bool {
 
 // end stops what lives, and notes what is left.
 func (w *world) end(produced <-chan struct{}) {
+	w.notice()
 	w.mu.Lock()
 	w.over = max(w.now(), 1)
 	close(w.done)
@@ -384,7 +395,7 @@ func (w *world) end(produced <-chan struct{}) {
 		}
 	}
 	<-produced
-	w.left = w.waiting()
+	w.left = w.notice()
 	w.leaveErrands()
 	if w.dead != nil {
 		w.letters = w.dead.Messages()

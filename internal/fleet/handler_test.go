@@ -68,7 +68,7 @@ func (f *fleet) handle(ctx context.Context, n *node, m *reprise.Message) error {
 
 	random := rand.New(rand.NewPCG(f.draw(p.token, n.number, nth), 0))
 	most := 500 * time.Millisecond
-	if random.IntN(12) == 0 {
+	if slow := random.IntN(12) == 0; slow && !f.timeoutsHoldUp(n) {
 		most = 3 * n.cfg.Lease
 	}
 	took := time.Duration(1 + random.Int64N(int64(most)))
@@ -87,6 +87,14 @@ func (f *fleet) handle(ctx context.Context, n *node, m *reprise.Message) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.end(ctx, n, p, m, random)
+}
+
+// timeoutsHoldUp reports whether handlers of n that time out would keep their groups waiting, for up to 16 hours each, when
+// the queue is to be emptied.
+func (f *fleet) timeoutsHoldUp(n *node) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.fifo && f.mended && n.cfg.HandlerTimeout > 0
 }
 
 // end draws how a run ends.

@@ -106,6 +106,12 @@ func (f *facts) expiredUnseen(n int) bool {
 				return true
 			}
 		}
+		if f.has(sqsserver.FaultLoseReply, sqsserver.FaultSlowReply, sqsserver.FaultDropConnection) && f.longestLease() > shortest/2 {
+			return true // a receive whose reply is lost hides it for a whole lease
+		}
+		if f.anyLambda() && f.shortLeases() {
+			return true // its function has no time to settle it
+		}
 		// "As long as no reading has succeeded, the retention is not known, and a wait of more than 15 minutes is ..."
 		if len(f.s.Faults) > 0 && shortest < 15*time.Minute {
 			return true
@@ -137,6 +143,9 @@ func endsInTime(f *facts) []string {
 
 // endable reports whether each message ends at all.
 func (f *facts) endable() bool {
+	if f.s.Queue.InFlightLimit > 0 && slices.ContainsFunc(f.r.settled, func(s settled) bool { return s.outcome == reprise.OutcomeKeep }) {
+		return false // what no dead-letter queue accepts is in flight until it expires, and may use up the quota
+	}
 	if len(f.s.Jumps) > 0 && !f.knownSkew() {
 		return false // a process that does not know SQS's clock takes no history for a consumer's own, and counts from one
 	}
@@ -256,7 +265,7 @@ func fewCopies(f *facts) (how []string) {
 	if (several || late) && (leaps || f.has(sqsserver.FaultDuplicate, sqsserver.FaultEarlyRedelivery, sqsserver.FaultLoseLease, sqsserver.FaultStaleHandle)) { // SQS gives a message to two of them
 		return how
 	}
-	if several && f.shortLeases() { // a lease may end while its message is settled: to two processes it is theirs
+	if f.shortLeases() { // a lease may end while its message is settled, whatever SQS confirms
 		return how
 	}
 	for n := range f.s.Messages {
@@ -321,7 +330,8 @@ func (f *facts) cutShort() (count int) {
 	return count
 }
 
-// shortLeases reports whether SQS takes too long for the leases: "give Lease ten times as long as SQS takes to answer, or more".
+// shortLeases reports whether SQS takes too long for the leases: "give Lease ten times as long as SQS takes to answer, or more". A
+// function has no more time than its timeout.
 func (f *facts) shortLeases() bool {
 	needed := 10 * f.s.Latency
 	for _, s := range f.s.Faults {
@@ -329,7 +339,9 @@ func (f *facts) shortLeases() bool {
 			needed = max(needed, 2*s.Delay)
 		}
 	}
-	return slices.ContainsFunc(f.r.processes, func(l *life) bool { return needed > cmp.Or(l.settings.Lease, time.Minute) })
+	return slices.ContainsFunc(f.r.processes, func(l *life) bool {
+		return needed > cmp.Or(l.settings.Lease, time.Minute) || l.settings.Lambda && needed > l.settings.timeout()
+	})
 }
 
 // leasesLost returns how often a process of several has lost its lease on message n: another may have received it then.
@@ -358,10 +370,10 @@ func innocentsLive(f *facts) (how []string) {
 				continue // SQS refuses every settlement, or confirms deletes that it does not make: to the other processes none of its receives has an outcome
 			case story.err == nil && slices.Contains([]string{retry.ReasonAge.String(), retry.ReasonAttempts.String()}, story.story.Reason) && f.estimated():
 				continue // its receives were taken for attempts
-			case story.err != nil && letter.Source == "" && m.Attributes >= 10 && !f.calm:
+			case story.err != nil && letter.Source == "" && (m.Attributes >= 10 || m.Size > 1<<20-2000) && !f.calm:
 				continue // no copy of it is possible, nor a story: a stop at its last receive gives it up
-			case story.err == nil && story.story.Reason == retry.ReasonRetention.String() && f.s.Queue.FIFO:
-				continue // it had to wait behind another, until the end of the retention
+			case story.err == nil && story.story.Reason == retry.ReasonRetention.String() && (f.s.Queue.FIFO || f.s.shortest() < 15*time.Minute && len(f.s.Faults)+len(f.s.Outages)+len(f.crashes) > 0):
+				continue // it had to wait, behind another or for what was down, until the end of the retention
 			case story.err == nil && story.story.Reason == retry.ReasonReceives.String() && !f.calm && (f.s.Queue.FIFO || f.anyVia(reprise.ViaVisibility) || m.Attributes >= 10 || m.Size > 1<<20-2000):
 				continue // "at the last permitted receive they are dead-lettered with the reason receives"
 			case story.err != nil && f.anyLambda():

@@ -69,12 +69,12 @@ func (f *facts) lies(n int, story reprise.Story) (lies []string) {
 		if ended(release) && len(f.r.processes) > 1 {
 			break
 		}
-		if !ended(fail, failRule, retryAfter, panics, unavailable, timeout) && !f.interruptedRuns(n) && !f.estimated() {
+		if !ended(fail, failRule, retryAfter, panics, unavailable, timeout) && !f.interruptedRuns(n) && !f.estimated() && !f.shortLeases() {
 			lies = append(lies, "no run of it has failed")
 		}
 	case retry.ReasonCrash.String():
 		outlived := slices.ContainsFunc(f.r.runs, func(r *run) bool { return r.invocation != nil && !r.done }) // its function: to SQS a crash
-		if len(f.crashes) == 0 && len(f.s.Faults) == 0 && !outlived {
+		if len(f.crashes) == 0 && len(f.s.Faults) == 0 && !outlived && !f.shortLeases() {
 			lies = append(lies, "no process has crashed")
 		}
 	}
@@ -132,7 +132,8 @@ func contentIsKept(f *facts) (how []string) {
 // neverEarly holds that no run comes before the time that the attempt before it has announced, where no
 // other process can take the message from a lease that SQS has broken.
 func neverEarly(f *facts) (how []string) {
-	alone := len(f.r.processes) == 1 && !(f.anyLambda() && len(f.s.Faults)+len(f.s.Jumps) > 0) && len(f.s.Acts) == 0 && len(f.s.Outages) == 0 && !f.anyResult(unavailable, timeout)
+	leaps := slices.ContainsFunc(f.s.Jumps, func(j jump) bool { return j.At > 0 }) // what SQS hides or delays is due earlier then
+	alone := len(f.r.processes) == 1 && !leaps && !(f.anyLambda() && len(f.s.Faults)+len(f.s.Jumps) > 0) && len(f.s.Acts) == 0 && len(f.s.Outages) == 0 && !f.anyResult(unavailable, timeout)
 	if !f.calm && !alone {
 		return nil
 	}
@@ -286,6 +287,9 @@ func inOrder(f *facts) (how []string) {
 				continue
 			}
 			last, first := f.byMessage[a][len(f.byMessage[a])-1], f.byMessage[b][0]
+			if f.s.byServer(f.until(last)) >= f.r.since(last.sent)+f.s.shortest() {
+				continue // "the queue drops what is in flight too"
+			}
 			if first.began < f.until(last) && !(last.batch && first.batch && first.began == last.began) {
 				how = append(how, fmt.Sprintf("%s began at %v, and %s before it in the group ran until %v", f.name(b), first.began, f.name(a), f.until(last)))
 			}

@@ -135,7 +135,10 @@ func endsIn(s *scenario, v settings) time.Duration {
 		steps := len(m.Steps)
 		fails := steps > 0 && m.Steps[steps-1].Result != succeed && m.Steps[steps-1].Result != permanent
 		if fails || steps > 0 && v.HandlerTimeout > 0 { // its runs may all take too long
-			steps += most // releases are no attempts
+			steps += most     // releases are no attempts
+			if s.Queue.FIFO { // receives are none either: each process counts its own
+				steps *= max(1, len(s.Processes))
+			}
 			if most < 0 {
 				steps = max(steps, 2000)
 			}
@@ -157,6 +160,11 @@ func endsIn(s *scenario, v settings) time.Duration {
 			waits = max(waits, own)
 		}
 		tries += max(1, steps)
+	}
+	if s.Queue.FIFO && v.Batch { // what is behind a failure in one batch runs again, whatever it takes
+		for n := range s.Messages {
+			runs = add(runs, time.Duration(tries)*s.Messages[n].longest())
+		}
 	}
 	if v.Rate > 0 {
 		runs = add(runs, time.Duration(float64(tries)/v.Rate*float64(time.Second)))

@@ -148,9 +148,22 @@ func (c *Machine) fallBack(d *Delivery, now time.Time) {
 	case d.verdict.Outcome == OutcomeDeadLetter:
 		c.spend(d, now)
 		c.settle(d, now)
-	case d.lease.Hidden():
+	case d.lease.Hidden() && !c.hiddenBriefly(d, now):
 		c.confirm(&c.hides, d, now) // it is hidden already: that was the first step
 	default:
 		c.settle(d, now)
 	}
 }
+
+// hiddenBriefly reports whether d was hidden for minutes, since the queue's retention was not known
+// then, and can be hidden for longer now. No copy tells other consumers when it is due.
+func (c *Machine) hiddenBriefly(d *Delivery, now time.Time) bool {
+	if c.facts.unread {
+		return false
+	}
+	seconds, _ := retry.Visibility(now.Add(-d.lease.Age(now)), now, d.verdict.Due)
+	return now.Add(time.Duration(seconds) * time.Second).After(d.lease.End().Add(hiddenEnough))
+}
+
+// hiddenEnough: a message that would be hidden for this much longer at most is not hidden again.
+const hiddenEnough = time.Minute

@@ -180,6 +180,9 @@ func (f *fleet) checkRoom(n *node, p *part) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	places := n.widest + max(0, cmp.Or(n.cfg.Prefetch, 10))
+	if f.mute { // a message whose copy is refused, and which must run alone, waits again: its place may be taken
+		places++
+	}
 	if held := s.Running + s.Waiting; !f.fifo && !f.outages && s.Breakers == nil && held > places {
 		f.broken(world.NoMoreThanRoom, p, "node %d holds %d messages, and has %d places", n.number, held, places)
 	}

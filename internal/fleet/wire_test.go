@@ -32,7 +32,7 @@ type hold struct {
 	id      string        // of the message
 	name    string        // the same in every run of a seed, which the handle is not
 	arrived time.Time     // at its node
-	nth     int           // receive of the message, by SQS's count
+	nth     int           // receive of the message, by SQS's count; the highest that its node knows
 	first   time.Time     // receive of the message
 	until   time.Time     // when its lease ends, as far as SQS has said
 	length  time.Duration // for which SQS has last confirmed to hide it
@@ -41,7 +41,7 @@ type hold struct {
 	done    string        // the last that SQS has confirmed
 	failed  int           // requests that have failed since a change of visibility was confirmed in time
 	doubted bool          // one of them may have ended the lease
-	late    bool          // its lease had ended when its delete was asked for
+	late    bool          // its lease had ended when its delete reached SQS
 	asked   []time.Time
 }
 
@@ -138,6 +138,9 @@ func (w *wire) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, 
 				until:   t.replied.Add(time.Duration(in.VisibilityTimeout) * time.Second),
 				length:  time.Duration(in.VisibilityTimeout) * time.Second,
 			}
+			if before := w.n.newest[h.id]; before != nil { // replies overtake each other
+				h.nth = max(h.nth, before.nth)
+			}
 			w.f.handles[*m.ReceiptHandle] = h
 			w.n.newest[h.id] = h
 		}
@@ -185,6 +188,7 @@ func (w *wire) DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatc
 	defer w.end(holds)
 	return carry(w, ctx, "delete", holds[0].name, in, opts, w.client.DeleteMessageBatch, func(out *sqs.DeleteMessageBatchOutput, t trip) {
 		for _, h := range holds {
+			h.late = h.late || t.reached.After(h.until)
 			if !h.inTime(w.n) {
 				h.failed++ // the lease ended meanwhile, and no other request was possible
 			}

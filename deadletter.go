@@ -22,9 +22,8 @@ type Story struct {
 	// skip, crash, or receives where the queue's maxReceiveCount was used up before
 	// the attempts were.
 	Reason string `json:"reason"`
-	// Attempts is how many times the handler ran, as far as that is known; Receives is
-	// Attempts is how many times the handler ran, as far as that is known, and without runs that
-	// ended with a [Release]; Receives is SQS's count of receives.
+	// Attempts is how many times the handler ran, as far as that is known, without runs that a
+	// [Release] or a stop ended; Receives is SQS's count of receives.
 	Attempts int `json:"attempts"`
 	Receives int `json:"receives"`
 	// Sent and First are SQS's timestamps of the message; Last is when it was

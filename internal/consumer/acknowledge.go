@@ -138,8 +138,8 @@ func (c *Machine) confirm(o *Outbox, d *Delivery, now time.Time) {
 		c.counts.Deleted++
 		switch {
 		case d.lease.Lost() || d.lease.Over(now) || d.doubtful || d.marked():
-			// The delete may have had no effect: another consumer may have received it. Of a marked message
-			// earlier deletes may have had none, so that it seemed to kill processes.
+			// The delete may have had no effect: another consumer may have received it, or a marked message may
+			// bear its mark only because earlier deletes had none.
 			c.memory.Note(d.ID, now).Done = true
 		case d.ran: // otherwise the note that it is done stays, as for a dead letter
 			c.memory.Forget(d.ID)

@@ -84,7 +84,7 @@ func (c *Machine) story(d *Delivery, now time.Time) *Story {
 // attempts returns how many attempts d, which is given up, has had.
 func (d *Delivery) attempts() int {
 	if !d.ran || d.verdict.released {
-		return d.Attempt - 1 // without the run that this receive would have been, or that was no attempt
+		return d.Attempt - 1 // the run of this receive did not begin, or was no attempt
 	}
 	return d.Attempt
 }

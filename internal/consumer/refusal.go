@@ -155,15 +155,13 @@ func (c *Machine) fallBack(d *Delivery, now time.Time) {
 	}
 }
 
-// hiddenBriefly reports whether d was hidden for minutes, since the queue's retention was not known
-// then, and can be hidden for longer now. No copy tells other consumers when it is due.
+// hiddenBriefly reports whether d, which no copy replaces, can be hidden for longer than it is. It was
+// hidden for minutes only if the queue's retention was not known then; other consumers do not know when
+// it is due.
 func (c *Machine) hiddenBriefly(d *Delivery, now time.Time) bool {
-	if c.facts.unread {
-		return false
+	if d.verdict.carriedBy.After(now) {
+		return false // for minutes again, until the attributes can be read
 	}
 	seconds, _ := retry.Visibility(now.Add(-d.lease.Age(now)), now, d.verdict.Due)
-	return now.Add(time.Duration(seconds) * time.Second).After(d.lease.End().Add(hiddenEnough))
+	return now.Add(time.Duration(seconds) * time.Second).After(d.hiddenUntil.Add(2 * time.Second)) // each is rounded to a second
 }
-
-// hiddenEnough: a message that would be hidden for this much longer at most is not hidden again.
-const hiddenEnough = time.Minute

@@ -25,6 +25,7 @@ type part struct {
 	handled      bool
 	permanent    bool             // a handler has called it a permanent failure
 	storyless    bool             // a node has logged its story, or was stopped before it had settled its last permitted receive: its dead letter goes without
+	alone        bool             // a copy was sent that must run alone
 	deadly       bool             // a node has taken it for one that kills, as it may where receives are lost
 	total        int              // runs begun, on any node
 	spared       int              // of them, those that count as no attempt
@@ -68,8 +69,11 @@ func (f *fleet) handle(ctx context.Context, n *node, m *reprise.Message) error {
 
 	random := rand.New(rand.NewPCG(f.draw(p.token, n.number, nth), 0))
 	most := 500 * time.Millisecond
-	if slow := random.IntN(12) == 0; slow && !f.timeoutsHoldUp(n) {
+	if random.IntN(12) == 0 {
 		most = 3 * n.cfg.Lease
+		if f.timeoutsHoldUp(n) {
+			most = min(most, n.cfg.HandlerTimeout-time.Second)
+		}
 	}
 	took := time.Duration(1 + random.Int64N(int64(most)))
 	if stubborn := random.IntN(10) == 0; stubborn {

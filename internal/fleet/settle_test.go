@@ -94,6 +94,7 @@ func (f *fleet) checkCopies(n *node, entries []types.SendMessageBatchRequestEntr
 		var told struct {
 			Attempt   int
 			NotBefore int64
+			Alone     int
 		}
 		if err := json.Unmarshal([]byte(aws.ToString(e.MessageAttributes[reprise.HistoryAttribute].StringValue)), &told); err != nil {
 			f.broken(world.HiddenFirst, p, "its copy's history: %v", err)
@@ -101,6 +102,7 @@ func (f *fleet) checkCopies(n *node, entries []types.SendMessageBatchRequestEntr
 		if most := f.mostTold(n, p); told.Attempt > most {
 			f.broken(world.OnlyRunsCount, p, "node %d sends a copy that tells of %d attempts, %d can have been", n.number, told.Attempt, most)
 		}
+		p.alone = p.alone || told.Alone > 0
 		p.failed = max(p.failed, told.Attempt) // from now on: it may run before its original is gone
 		if f.leaky || f.twins {
 			continue
@@ -109,20 +111,16 @@ func (f *fleet) checkCopies(n *node, entries []types.SendMessageBatchRequestEntr
 		if most := time.Now().Add(8 * time.Hour); due.After(most) {
 			due = most
 		}
-		hidden, unread := time.Time{}, !n.knows() // the longest, if n holds several of the lineage
-		var longest time.Time
+		hidden, unread, least := time.Time{}, !n.knows(), due // the longest, if n holds several of the lineage
 		for _, m := range messages {
 			if h := n.newest[m.ID]; tokenOf(m.Body) == p.token && h != nil && m.Due.After(hidden) {
-				hidden, unread, longest = m.Due, unread || h.unread, h.longest()
+				hidden, unread, least = m.Due, unread || h.unread, h.least(due)
 			}
-		}
-		if due.After(longest) && !longest.IsZero() {
-			due = longest
 		}
 		if unread {
 			continue // hidden for minutes at most
 		}
-		if hidden.Before(due.Add(-time.Millisecond)) {
+		if hidden.Before(least.Add(-time.Millisecond)) {
 			f.broken(world.HiddenFirst, p, "node %d sends a copy due %s, the original is due %s", n.number, clock(due), clock(hidden))
 		}
 	}
@@ -149,10 +147,10 @@ func (f *fleet) checkSettled(n *node, p *part, e reprise.Settled, messages []mes
 		if at >= 0 && e.Requeued && !h.late { // a late one may have no effect
 			f.broken(world.GoneIsGone, p, "node %d says that a copy has taken its place; it is %s, due %s", n.number, messages[at].State, clock(messages[at].Due))
 		}
-		if !e.Due.After(time.Now()) || e.Due.After(h.longest()) || f.outages || !n.knows() || h.unread {
-			return // over, for a quarter of an hour at most, as long as the retention is not known, longer than SQS hides a message at a time, or perhaps woken
+		if !e.Due.After(time.Now()) || f.outages || !n.knows() || h.unread {
+			return // over, perhaps woken, or hidden for a quarter of an hour at most, as long as the retention is not known
 		}
-		if at >= 0 && (messages[at].Due.Before(e.Due) || messages[at].Due.After(e.Due.Add(time.Second+n.most))) {
+		if at >= 0 && (messages[at].Due.Before(h.least(e.Due)) || messages[at].Due.After(e.Due.Add(time.Second+n.most))) {
 			f.broken(world.HiddenIsHidden, p, "node %d says until %s; it is %s, due %s", n.number, clock(e.Due), messages[at].State, clock(messages[at].Due))
 		}
 	}
@@ -167,8 +165,8 @@ func (f *fleet) checkConfirmed(n *node, p *part, e reprise.Settled) {
 	case e.Requeued || e.Outcome == reprise.OutcomeDelete || e.Outcome == reprise.OutcomeDeadLetter:
 		want = "delete"
 	}
-	hidden := want == "delete" || f.outages || e.Due.After(h.longest()) || !n.knows() || h.unread ||
-		!h.until.Before(e.Due) && (!e.Due.After(time.Now()) || !h.until.After(e.Due.Add(time.Second+n.most)))
+	hidden := want == "delete" || f.outages || !n.knows() || h.unread ||
+		!h.until.Before(h.least(e.Due)) && (!e.Due.After(time.Now()) || !h.until.After(e.Due.Add(time.Second+n.most)))
 	if h.done != want || !hidden {
 		f.broken(world.SettledBySQS, p, "node %d says %v until %s; of the receipt of %s SQS has confirmed to %s it, hidden until %s", n.number, e.Outcome, clock(e.Due), clock(h.arrived), cmp.Or(h.done, "nothing, let alone to "+want), clock(h.until))
 	}
@@ -180,8 +178,8 @@ func (f *fleet) checkRoom(n *node, p *part) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	places := n.widest + max(0, cmp.Or(n.cfg.Prefetch, 10))
-	if f.mute { // a message whose copy is refused, and which must run alone, waits again: its place may be taken
-		places++
+	if f.mute && slices.ContainsFunc(f.line, func(p *part) bool { return p.alone }) {
+		places++ // one whose copy is refused, and which must run alone, waits again: its place may be taken
 	}
 	if held := s.Running + s.Waiting; !f.fifo && !f.outages && s.Breakers == nil && held > places {
 		f.broken(world.NoMoreThanRoom, p, "node %d holds %d messages, and has %d places", n.number, held, places)

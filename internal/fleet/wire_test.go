@@ -51,9 +51,14 @@ func (h *hold) inTime(n *node) bool {
 	return time.Until(h.until) > min(time.Second, h.length/10)+2*n.most
 }
 
-// longest is until when SQS surely hides h's message, whenever it is asked to: twelve hours from its receive, less what a
-// consumer allows for a slow reply. What h's node settles only hours later is hidden no longer.
-func (h *hold) longest() time.Time { return h.arrived.Add(12*time.Hour - time.Minute) }
+// least is until when h's message, which is due then, must be hidden at least. SQS counts its twelve hours from the request to
+// receive, which may be a long poll of 20 seconds; the minute covers that, and five seconds of the consumer's own.
+func (h *hold) least(due time.Time) time.Time {
+	if most := h.arrived.Add(12*time.Hour - time.Minute); due.After(most) {
+		return most
+	}
+	return due
+}
 
 // failures is how many changes of visibility have failed since one was confirmed in
 // time: one that is under way at the end of the lease will not be in time either.

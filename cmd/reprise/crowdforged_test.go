@@ -277,6 +277,27 @@ func TestCrowdAudit(t *testing.T) {
 			f.delete("q.fifo", "m#2", 5)
 			f.delete("q.fifo", "o#1", 5)
 		}, ""},
+		{"sent again behind the next, which was given back", func(f *forgery) {
+			fails(f.send("q.fifo", "m", "one", 1, ofGroup("g", "1")), 0)
+			f.breaks("stop", 1, 1.1)
+			f.send("q.fifo", "o", "two", 2, ofGroup("g", "2"))
+			f.send("q.fifo", "m", "one", 2.6, ofGroup("g", "1"))
+			f.receive("q.fifo", 3.2, numbered("1", inGroup(got("o", "two", "1"), "g")), numbered("2", inGroup(got("m", "one", "1"), "g")))
+			f.change("q.fifo", "o#1", 0, 3.8)
+			f.receive("q.fifo", 4.4, numbered("1", inGroup(got("o", "two", "2"), "g")))
+			f.delete("q.fifo", "o#2", 5)
+			f.delete("q.fifo", "m#1", 5)
+		}, ""},
+		{"sent again behind the next, which is in flight", func(f *forgery) {
+			fails(f.send("q.fifo", "m", "one", 1, ofGroup("g", "1")), 0)
+			f.breaks("stop", 1, 1.1)
+			f.send("q.fifo", "o", "two", 2, ofGroup("g", "2"))
+			f.send("q.fifo", "m", "one", 2.6, ofGroup("g", "1"))
+			f.receive("q.fifo", 3.2, numbered("1", inGroup(got("o", "two", "1"), "g")))
+			f.receive("q.fifo", 4, numbered("2", inGroup(got("m", "one", "1"), "g")))
+			f.delete("q.fifo", "o#1", 5)
+			f.delete("q.fifo", "m#1", 5)
+		}, "was in flight"},
 		{"deduplicated", func(f *forgery) {
 			f.send("q.fifo", "m", "one", 1, ofGroup("g", "1"))
 			f.send("q.fifo", "m", "one", 2, ofGroup("g", "1"))

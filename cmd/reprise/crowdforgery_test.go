@@ -32,6 +32,12 @@ func got(id, body string, n string) crowdMessage {
 	return crowdMessage{MessageID: id, ReceiptHandle: id + "#" + n, Body: body, MD5OfBody: md5Of(body), Attributes: map[string]string{"ApproximateReceiveCount": n, "SentTimestamp": "1000"}}
 }
 
+// numbered gives a message the server's sequence number.
+func numbered(n string, m crowdMessage) crowdMessage {
+	m.Attributes["SequenceNumber"] = n
+	return m
+}
+
 func inGroup(m crowdMessage, group string) crowdMessage {
 	m.Attributes["MessageGroupId"] = group
 	return m

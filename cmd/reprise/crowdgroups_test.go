@@ -13,10 +13,29 @@ func isFIFO(queue string) bool { return strings.HasSuffix(queue, ".fifo") }
 // crowdPlace is a message's place in its group.
 type crowdPlace struct {
 	body    string
-	n       int   // how many are before it
-	acked   int64 // when a send of it was first acknowledged; 0: none was
-	asked   int64 // when it was first tried
-	deleted int64 // when a delete that was not refused was first tried; 0: none was
+	n       int      // how many are before it
+	acked   int64    // when a send of it was first acknowledged; 0: none was
+	asked   int64    // when it was first tried
+	deleted int64    // when a delete that was not refused was first tried; 0: none was
+	numbers []string // the server's sequence numbers, from the receives: a send that was repeated may have more than one
+}
+
+// sequenceOf is the server's sequence number of a message; "": the log has none.
+func sequenceOf(m *crowdMessage) string { return m.Attributes["SequenceNumber"] }
+
+// behind reports whether the server has put p behind the message m: a first try of a send may fail, and another be sent before the
+// next.
+func (p *crowdPlace) behind(m *crowdMessage) bool {
+	return len(p.numbers) > 0 && !slices.ContainsFunc(p.numbers, func(number string) bool { return number < sequenceOf(m) })
+}
+
+// ahead reports whether the received message m, whose place p is, is before another one in its group: by the server's numbers, if
+// both have one.
+func (p *crowdPlace) ahead(m *crowdMessage, other *crowdPlace, received *crowdMessage) bool {
+	if mine, its := sequenceOf(m), sequenceOf(received); mine != "" && its != "" {
+		return mine < its
+	}
+	return p.n < other.n
 }
 
 // checkGroups: in a FIFO queue, a message comes when those before it in its group have been deleted, or with
@@ -45,6 +64,11 @@ func (a *crowdAudit) checkGroups() {
 		if !isFIFO(l.queue) {
 			continue
 		}
+		for _, r := range l.receipts {
+			if p := places[crowdKey{l.queue, r.m.Body}]; p != nil && sequenceOf(r.m) != "" {
+				p.numbers = append(p.numbers, sequenceOf(r.m))
+			}
+		}
 		for _, d := range l.deletes {
 			if p := places[crowdKey{l.queue, d.of.m.Body}]; p != nil && (p.deleted == 0 || d.x.asked < p.deleted) {
 				p.deleted = d.x.asked
@@ -68,7 +92,7 @@ func (a *crowdAudit) checkGroups() {
 			}
 			begun[group] = n
 			a.checkTurn(x, i, all[n:], places[crowdKey{x.queue, m.Body}])
-			a.checkAlone(x, places[crowdKey{x.queue, m.Body}], group, places, replies[group])
+			a.checkAlone(x, &x.reply.Messages[i], group, places, replies[group])
 			if len(replies[group]) == 0 || replies[group][len(replies[group])-1] != x {
 				replies[group] = append(replies[group], x)
 			}
@@ -83,7 +107,7 @@ func (a *crowdAudit) checkTurn(x *crowdExchange, i int, group []*crowdPlace, own
 		if own == nil || before == own || before.asked > own.asked {
 			return
 		}
-		if before.acked == 0 || before.acked > own.asked || before.deleted > 0 && before.deleted < x.told {
+		if before.acked == 0 || before.acked > own.asked || before.deleted > 0 && before.deleted < x.told || before.behind(&x.reply.Messages[i]) {
 			continue
 		}
 		if !slices.ContainsFunc(x.reply.Messages[:i], func(m crowdMessage) bool { return m.Body == before.body }) {
@@ -98,7 +122,8 @@ const longestCrowdLease = time.Minute
 
 // checkAlone checks that none of a group was in flight when one behind it was received; earlier are the replies before. Those before
 // one that is in flight may be received: they have been given back.
-func (a *crowdAudit) checkAlone(x *crowdExchange, own *crowdPlace, group crowdKey, places map[crowdKey]*crowdPlace, earlier []*crowdExchange) {
+func (a *crowdAudit) checkAlone(x *crowdExchange, got *crowdMessage, group crowdKey, places map[crowdKey]*crowdPlace, earlier []*crowdExchange) {
+	own := places[crowdKey{x.queue, got.Body}]
 	for i := len(earlier) - 1; i >= 0; i-- {
 		y := earlier[i]
 		if own == nil || x.told-y.asked > int64(longestCrowdLease) {
@@ -111,7 +136,7 @@ func (a *crowdAudit) checkAlone(x *crowdExchange, own *crowdPlace, group crowdKe
 			l := a.lives[crowdKey{x.queue, m.MessageID}]
 			settled := slices.ContainsFunc(l.deletes, func(d *crowdSettlement) bool { return d.x.asked < x.told }) || a.changedBetween(l, y.asked, x.told)
 			before := places[crowdKey{x.queue, m.Body}]
-			if m.Attributes["MessageGroupId"] == group.id && before != nil && before.n < own.n && !settled {
+			if m.Attributes["MessageGroupId"] == group.id && before != nil && before.ahead(&m, own, got) && !settled {
 				a.fail("%s: received %.60q from group %s of %s at %s while %.60q, which is before it, was in flight, received by %s at %s", x.client, own.body, group.id, x.queue, clockTime(x.told), m.Body, y.client, clockTime(y.told))
 				return
 			}

@@ -48,7 +48,7 @@ func (c *Machine) hideFor(d *Delivery, now time.Time) int32 {
 		return 0 // at once: see releasedAtStop
 	}
 	requested := now.Add(-d.lease.Age(now))
-	if by := d.verdict.carriedBy; d.verdict.requeue == byVisibility && by.After(now) {
+	if by := c.carriedBy(d, now); !by.IsZero() {
 		seconds, _ := retry.Visibility(requested, now, by)
 		return seconds
 	}

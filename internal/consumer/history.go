@@ -57,7 +57,7 @@ func (c *Machine) historyFor(d *Delivery, now time.Time) string {
 	if v.Err != nil {
 		h.Error = Shorten(ForSQS.Replace(v.Err.Error()), history.MaxError)
 	}
-	if v.alone {
+	if v.alone || d.marked() && !d.ran && !d.tried { // no run of it has ended here
 		h.Alone = 1
 	}
 	return h.String()

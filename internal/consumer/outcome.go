@@ -72,6 +72,7 @@ type Verdict struct {
 	alone       bool      // the copy must run alone
 	released    bool      // given up instead of given back: the run is no attempt
 	carriedBy   time.Time // hidden until then at most, so that a copy can replace it before it expires
+	untilRead   bool      // carriedBy holds only as long as the queue's retention is not known
 }
 
 // comesAgain reports whether the message goes back to its queue.

@@ -63,9 +63,20 @@ func (c *Machine) withoutCopy(d *Delivery, v Verdict, now time.Time) Verdict {
 		return insteadOf(v, retry.ReasonRetention, d.withLastError(v.Err))
 	}
 	if c.facts.Pending && v.comesAgain() && c.beyondUnread(v.Due, now) {
-		v.carriedBy = now.Add(unreadWait)
+		v.carriedBy, v.untilRead = now.Add(unreadWait), true
 	}
 	return v
+}
+
+// carriedBy returns until when d may be hidden though it is due later; zero: until it is due. What was learnt since the verdict
+// counts: other consumers do not know when d is due.
+func (c *Machine) carriedBy(d *Delivery, now time.Time) time.Time {
+	v := &d.verdict
+	learnt := v.untilRead && !c.facts.unread && !c.expiresBefore(d, v.Due)
+	if v.requeue != byVisibility || !v.carriedBy.After(now) || learnt {
+		return time.Time{}
+	}
+	return v.carriedBy
 }
 
 // beyondUnread reports whether a wait until due is too long for a queue whose retention is not

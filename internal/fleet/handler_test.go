@@ -34,6 +34,8 @@ type part struct {
 	promised     time.Time        // SQS has confirmed to hide promisedID until then
 	promisedID   string
 	hidden       time.Time // until when a node has said that it is hidden
+	hiddenID     string    // as which message
+	hiddenFrom   time.Time // when the node had received it that has said so
 }
 
 // cursed reports whether the copies of p are refused.
@@ -49,6 +51,14 @@ type spell struct {
 
 // settledAs takes in what a node says has become of the message.
 func (p *part) settledAs(n *node, e reprise.Settled) {
+	if h := n.newest[e.Message.ID]; h != nil && h.id == p.hiddenID {
+		if h.arrived.Before(p.hiddenFrom) {
+			return // another node has received it since, and has said so before
+		}
+		p.hiddenFrom = h.arrived
+	} else if h != nil {
+		p.hiddenID, p.hiddenFrom = h.id, h.arrived
+	}
 	p.hidden = e.Due
 	if now := time.Now(); p.hidden.Before(now) {
 		p.hidden = now

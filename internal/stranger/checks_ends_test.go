@@ -90,7 +90,8 @@ func (f *facts) expiredUnseen(n int) bool {
 		}
 		if slices.ContainsFunc(f.r.invocations, func(in *invocation) bool {
 			hidden := cmp.Or(in.ended, in.died, f.r.over) + 6*f.r.processes[in.process].settings.timeout()
-			return in.messages[g.id] == n && in.began < expires && hidden > expires
+			_, had := in.messages[g.id]
+			return had && in.began < expires && hidden > expires
 		}) {
 			return true // "After a crash or a timeout of the function this is the wait, whatever the policy says"
 		}
@@ -106,7 +107,10 @@ func (f *facts) expiredUnseen(n int) bool {
 				return true
 			}
 		}
-		if f.has(sqsserver.FaultLoseReply, sqsserver.FaultSlowReply, sqsserver.FaultDropConnection) && f.longestLease() > shortest/2 {
+		if slices.ContainsFunc(f.s.Faults, func(s spell) bool {
+			lost := s.Kind == sqsserver.FaultLoseReply || s.Kind == sqsserver.FaultSlowReply
+			return lost && !s.DeadLetters && (s.Action == "" || s.Action == "ReceiveMessage") && s.When.From < expires && s.When.Until+f.longestLease() > expires
+		}) {
 			return true // a receive whose reply is lost hides it for a whole lease
 		}
 		if f.anyLambda() && f.shortLeases() {
@@ -143,7 +147,13 @@ func endsInTime(f *facts) []string {
 
 // endable reports whether each message ends at all.
 func (f *facts) endable() bool {
-	if f.s.Queue.InFlightLimit > 0 && slices.ContainsFunc(f.r.settled, func(s settled) bool { return s.outcome == reprise.OutcomeKeep }) {
+	kept := make(map[string]bool)
+	for _, s := range f.r.settled {
+		if s.outcome == reprise.OutcomeKeep {
+			kept[s.id] = true
+		}
+	}
+	if limit := f.s.Queue.InFlightLimit; limit > 0 && len(kept) >= limit && f.s.longest() >= 3*time.Hour {
 		return false // what no dead-letter queue accepts is in flight until it expires, and may use up the quota
 	}
 	if len(f.s.Jumps) > 0 && !f.knownSkew() {
@@ -238,120 +248,6 @@ func (f *facts) exact(n int, v settings) bool {
 	return true
 }
 
-// fewCopies holds that messages do not multiply beyond what lost replies and crashes explain. A message whose copy is
-// confirmed, and which waits for its delete to succeed, is not one more to a user: so what counts is how often a
-// message ends, and how often it lies in its queue where every delete succeeds at once.
-func fewCopies(f *facts) (how []string) {
-	if f.calm {
-		for _, t := range f.r.transits {
-			if t.count > 2 { // the original is deleted when its copy is confirmed
-				how = append(how, fmt.Sprintf("%s was %d times in its queue at %v, and nothing was wrong", f.name(t.message), t.count, t.at))
-			}
-		}
-	}
-	if f.has(sqsserver.FaultLoseDelete) { // SQS confirms deletes that it does not make
-		return how
-	}
-	several := len(f.r.processes) > 1 || f.anyLambda()
-	leaps := len(f.s.Jumps) > 0 && !f.calm
-	if f.repeatedBySDK() {
-		return how
-	}
-	if f.anyLambda() && len(f.s.Faults) > 0 { // no process remembers what Lambda could not delete
-		return how
-	}
-	// A process forgets what it has deleted, and a reply from before may come later.
-	late := f.has(sqsserver.FaultSlowReply, sqsserver.FaultLoseReply)
-	if (several || late) && (leaps || f.has(sqsserver.FaultDuplicate, sqsserver.FaultEarlyRedelivery, sqsserver.FaultLoseLease, sqsserver.FaultStaleHandle)) { // SQS gives a message to two of them
-		return how
-	}
-	if f.shortLeases() { // a lease may end while its message is settled, whatever SQS confirms
-		return how
-	}
-	for n := range f.s.Messages {
-		if f.s.Messages[n].Forged == plausible {
-			continue
-		}
-		ends := 0
-		for _, m := range f.letters[n] {
-			ends += b2i(m.Source == "" || f.calm) // SQS may move what it did not delete
-		}
-		// Another process does not know what this one has done; in a batch of a FIFO queue what is behind a failure runs again.
-		if !several && !(f.s.Queue.FIFO && f.anyBatch()) {
-			ends += f.successes(n)
-		}
-		if most := 1 + len(f.unanswered[n]) + f.lost[n] + len(f.crashes) + f.cutShort() + f.leasesLost(n) + f.copiesInTrouble(n); ends > most {
-			how = append(how, fmt.Sprintf("%s was handled %d times and has %d dead letters, after %d sends without a reply (%d to the dead-letter queue) and %d crashes",
-				f.name(n), f.successes(n), len(f.letters[n]), len(f.unanswered[n])+f.lost[n], f.lost[n], len(f.crashes)))
-		}
-	}
-	return how
-}
-
-// estimated reports whether receives without an attempt can have been taken for attempts: "exactly for runs in this process and for
-// those in a copy's history; others are estimated". A run that died with its process counts; so may receives that a fault
-// of SQS has added, in a process that has not seen the run, or that SQS adds after it has confirmed a delete, or one
-// after which a process has stopped without a run, in the next one, by the age.
-func (f *facts) estimated() bool {
-	stops := slices.ContainsFunc(f.s.Processes, func(p process) bool { return p.Until > 0 })
-	return len(f.crashes) > 0 || f.anyLambda() || stops || len(f.r.processes) > 1 && len(f.s.Faults) > 0 || len(f.s.Jumps) > 0 && !f.calm ||
-		f.has(sqsserver.FaultLoseDelete, sqsserver.FaultLoseReply, sqsserver.FaultSlowReply, sqsserver.FaultDuplicate, sqsserver.FaultEarlyRedelivery, sqsserver.FaultLoseLease)
-}
-
-// repeatedBySDK reports whether the SDK may have sent a request again whose reply was lost: nobody sees how often.
-func (f *facts) repeatedBySDK() bool {
-	return f.has(sqsserver.FaultLoseReply, sqsserver.FaultSlowReply, sqsserver.FaultDropConnection) &&
-		slices.ContainsFunc(f.r.processes, func(l *life) bool { return l.settings.SDK })
-}
-
-// copiesInTrouble returns how many copies of message n were sent, if deletes failed and a process crashed: it may have held as many
-// originals that were not deleted yet.
-func (f *facts) copiesInTrouble(n int) (count int) {
-	refused := slices.ContainsFunc(f.s.Faults, func(s spell) bool { return s.Action == "" || s.Action == "DeleteMessageBatch" })
-	if len(f.crashes) == 0 || !refused {
-		return 0
-	}
-	for _, c := range f.r.copies {
-		count += b2i(c.message == n && c.accepted && !c.letter && c.process >= 0)
-	}
-	return count
-}
-
-// cutShort returns how many messages processes had to leave unsettled when they stopped: that may come between a copy and the
-// delete of its original.
-func (f *facts) cutShort() (count int) {
-	for _, l := range f.r.processes {
-		for _, r := range []*reprise.Report{l.report, l.laneReport} {
-			if r != nil && !r.Drained() {
-				count += max(1, len(r.Unsettled))
-			}
-		}
-	}
-	return count
-}
-
-// shortLeases reports whether SQS takes too long for the leases: "give Lease ten times as long as SQS takes to answer, or more". A
-// function has no more time than its timeout.
-func (f *facts) shortLeases() bool {
-	needed := 10 * f.s.Latency
-	for _, s := range f.s.Faults {
-		if s.Kind == sqsserver.FaultSlowReply { // one reply in several
-			needed = max(needed, 2*s.Delay)
-		}
-	}
-	return slices.ContainsFunc(f.r.processes, func(l *life) bool {
-		return needed > cmp.Or(l.settings.Lease, time.Minute) || l.settings.Lambda && needed > l.settings.timeout()
-	})
-}
-
-// leasesLost returns how often a process of several has lost its lease on message n: another may have received it then.
-func (f *facts) leasesLost(n int) (count int) {
-	for _, s := range f.r.settled {
-		count += b2i(s.message == n && s.outcome == reprise.OutcomeLost && (len(f.r.processes) > 1 || f.anyLambda()))
-	}
-	return count
-}
-
 // innocentsLive holds that a message whose runs all succeed is not given up.
 func innocentsLive(f *facts) (how []string) {
 	for n := range f.s.Messages {
@@ -366,13 +262,13 @@ func innocentsLive(f *facts) (how []string) {
 				continue // leases are lost all the time
 			case story.err == nil && story.story.Reason == retry.ReasonCrash.String() && len(f.crashes) >= 2:
 				continue // "If a process dies twice in a row this way": bad luck
-			case story.err == nil && story.story.Reason == retry.ReasonCrash.String() && f.has(sqsserver.FaultStaleHandle, sqsserver.FaultLoseDelete) && len(f.r.processes) > 1:
+			case story.err == nil && story.story.Reason == retry.ReasonCrash.String() && (f.has(sqsserver.FaultStaleHandle) || f.has(sqsserver.FaultLoseDelete) && f.successes(n) > 0) && len(f.r.processes) > 1:
 				continue // SQS refuses every settlement, or confirms deletes that it does not make: to the other processes none of its receives has an outcome
 			case story.err == nil && slices.Contains([]string{retry.ReasonAge.String(), retry.ReasonAttempts.String()}, story.story.Reason) && f.estimated():
 				continue // its receives were taken for attempts
 			case story.err != nil && letter.Source == "" && (m.Attributes >= 10 || m.Size > 1<<20-2000) && !f.calm:
 				continue // no copy of it is possible, nor a story: a stop at its last receive gives it up
-			case story.err == nil && story.story.Reason == retry.ReasonRetention.String() && (f.s.Queue.FIFO || f.s.shortest() < 15*time.Minute && len(f.s.Faults)+len(f.s.Outages)+len(f.crashes) > 0):
+			case story.err == nil && story.story.Reason == retry.ReasonRetention.String() && (f.s.Queue.FIFO || f.s.shortest() < 15*time.Minute && f.troubled(f.r.sent[n].at, f.r.since(letter.Sent))):
 				continue // it had to wait, behind another or for what was down, until the end of the retention
 			case story.err == nil && story.story.Reason == retry.ReasonReceives.String() && !f.calm && (f.s.Queue.FIFO || f.anyVia(reprise.ViaVisibility) || m.Attributes >= 10 || m.Size > 1<<20-2000):
 				continue // "at the last permitted receive they are dead-lettered with the reason receives"
@@ -393,4 +289,13 @@ func (f *facts) anyVia(via reprise.Via) bool {
 
 func (f *facts) anyBatch() bool {
 	return slices.ContainsFunc(f.r.processes, func(l *life) bool { return l.settings.Batch })
+}
+
+// troubled reports whether anything kept a message waiting between two times, or shortly before.
+func (f *facts) troubled(from, to time.Duration) bool {
+	const recovery = 30 * time.Minute
+	during := func(s span) bool { return s.From < to && s.Until+recovery > from }
+	return slices.ContainsFunc(f.s.Outages, during) ||
+		slices.ContainsFunc(f.s.Faults, func(s spell) bool { return during(s.When) }) ||
+		slices.ContainsFunc(f.crashes, func(at time.Duration) bool { return at < to && at+recovery > from })
 }

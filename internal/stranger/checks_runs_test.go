@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -53,7 +54,7 @@ func (f *facts) lies(n int, story reprise.Story) (lies []string) {
 	}
 	// A history whose time is minutes from SQS's, by clocks that differ unknown to the process, is not taken for a consumer's own.
 	clocks := len(f.s.Jumps) == 0 || f.knownSkew()
-	if clocks && story.Source != f.r.queueARN && story.Source != f.r.queueURL && !(f.anyLambda() && story.Source == f.r.urlInEvents()) {
+	if clocks && story.Source != f.r.queueARN && story.Source != f.r.queueURL && !(f.anyLambda() && len(f.s.Faults) > 0 && story.Source == f.r.urlInEvents()) {
 		lies = append(lies, "its queue is "+f.r.queueARN)
 	}
 	if clocks && f.r.sent[n].id != "" && len(f.unanswered[n]) == 0 && story.Origin != f.r.sent[n].id {
@@ -69,24 +70,27 @@ func (f *facts) lies(n int, story reprise.Story) (lies []string) {
 		if ended(release) && len(f.r.processes) > 1 {
 			break
 		}
-		if !ended(fail, failRule, retryAfter, panics, unavailable, timeout) && !f.interruptedRuns(n) && !f.estimated() && !f.shortLeases() {
+		if !ended(fail, failRule, retryAfter, panics, unavailable, timeout) && !f.interruptedRuns(n) && !f.estimated() && !f.lostInTime(n) {
 			lies = append(lies, "no run of it has failed")
 		}
 	case retry.ReasonCrash.String():
-		outlived := slices.ContainsFunc(f.r.runs, func(r *run) bool { return r.invocation != nil && !r.done }) // its function: to SQS a crash
-		if len(f.crashes) == 0 && len(f.s.Faults) == 0 && !outlived && !f.shortLeases() {
+		outlived := slices.ContainsFunc(f.r.runs, func(r *run) bool { // its function: to SQS a crash
+			return r.invocation != nil && !r.done && slices.Contains(slices.Collect(maps.Values(r.invocation.messages)), n)
+		})
+		if len(f.crashes) == 0 && len(f.s.Faults) == 0 && !outlived && !f.lostInTime(n) {
 			lies = append(lies, "no process has crashed")
 		}
 	}
 	// A process that has not seen the runs can only say that they are used up.
 	unseen := len(f.r.processes) > 1 && contains(story.Error, "were used up before this receive")
 	heard := f.calm && !unseen || story.Reason == retry.ReasonPermanent.String() || story.Reason == retry.ReasonSkip.String()
-	if heard && story.Attempts > 0 && story.Error != "" && !slices.ContainsFunc(runs, func(r *run) bool { return sameError(r.err, story.Error) }) {
+	ran := story.Attempts > 0 || made > 0 && len(f.r.processes) == 1 || story.Reason == retry.ReasonPermanent.String() || story.Reason == retry.ReasonSkip.String()
+	if heard && ran && story.Error != "" && !slices.ContainsFunc(runs, func(r *run) bool { return sameError(r.err, story.Error) }) {
 		lies = append(lies, "no run ended with this error")
 	}
 	v, one := f.version()
 	if f.calm && one && !f.s.Queue.FIFO && f.exact(n, v) && last != nil {
-		if story.Attempts != made && !(story.Attempts == made-1 && len(f.r.processes) > 1 && f.cutByAge(last, v)) {
+		if story.Attempts != made && !(story.Attempts == made-1 && len(f.r.processes) > 1 && story.Reason == retry.ReasonAge.String() && f.cutByAge(last, v)) {
 			lies = append(lies, fmt.Sprintf("%d attempts were made", made))
 		}
 		if most := f.maxAttempts(v); story.Reason == retry.ReasonAttempts.String() && made != most {
@@ -132,8 +136,8 @@ func contentIsKept(f *facts) (how []string) {
 // neverEarly holds that no run comes before the time that the attempt before it has announced, where no
 // other process can take the message from a lease that SQS has broken.
 func neverEarly(f *facts) (how []string) {
-	leaps := slices.ContainsFunc(f.s.Jumps, func(j jump) bool { return j.At > 0 }) // what SQS hides or delays is due earlier then
-	alone := len(f.r.processes) == 1 && !leaps && !(f.anyLambda() && len(f.s.Faults)+len(f.s.Jumps) > 0) && len(f.s.Acts) == 0 && len(f.s.Outages) == 0 && !f.anyResult(unavailable, timeout)
+	leaps := slices.ContainsFunc(f.s.Jumps, func(j jump) bool { return j.At > 0 })
+	alone := len(f.r.processes) == 1 && !(f.anyLambda() && len(f.s.Faults)+len(f.s.Jumps) > 0) && len(f.s.Acts) == 0 && len(f.s.Outages) == 0 && !f.anyResult(unavailable, timeout)
 	if !f.calm && !alone {
 		return nil
 	}
@@ -151,6 +155,9 @@ func neverEarly(f *facts) (how []string) {
 		allowed := time.Duration(0)
 		if wait > 11*time.Hour {
 			allowed = retry.AllowedShortfall(wait)
+		}
+		if leaps && next != nil && next.id != a.id {
+			continue // a copy, which is due by SQS's clock
 		}
 		if next != nil && next.began < a.due-allowed {
 			how = append(how, fmt.Sprintf("%s: attempt %d ended at %v and said that it is due at %v, and attempt %d began at %v", f.name(a.message), a.n, a.ended, a.due, next.attempt, next.began))
@@ -287,7 +294,7 @@ func inOrder(f *facts) (how []string) {
 				continue
 			}
 			last, first := f.byMessage[a][len(f.byMessage[a])-1], f.byMessage[b][0]
-			if f.s.byServer(f.until(last)) >= f.r.since(last.sent)+f.s.shortest() {
+			if f.s.byServer(first.began) >= f.r.since(last.sent)+f.s.shortest() {
 				continue // "the queue drops what is in flight too"
 			}
 			if first.began < f.until(last) && !(last.batch && first.batch && first.began == last.began) {

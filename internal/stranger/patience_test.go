@@ -70,9 +70,9 @@ func endsBy(s *scenario) time.Duration {
 		slowest = max(slowest, endsIn(s, v))
 	}
 	total := add(last, slowest)
-	for n := range s.Messages {
-		if longest := s.Messages[n].longest(); s.twice() { // a run that is interrupted begins again
-			total = add(total, longest)
+	if s.interrupts() { // a run that is interrupted begins again
+		for n := range s.Messages {
+			total = add(total, s.Messages[n].longestRun())
 		}
 	}
 	for _, o := range s.Outages { // it is felt for as long again, while the consumer looks for the level that is borne
@@ -103,15 +103,15 @@ func endsBy(s *scenario) time.Duration {
 	return add(total, time.Hour)
 }
 
-// twice reports whether SQS may give one message to two runs at once, so that one of them is interrupted.
-func (s *scenario) twice() bool {
+// interrupts reports whether SQS may give one message to two runs at once, so that one of them is interrupted.
+func (s *scenario) interrupts() bool {
 	return slices.ContainsFunc(s.Faults, func(f spell) bool {
 		return f.Kind == sqsserver.FaultEarlyRedelivery || f.Kind == sqsserver.FaultDuplicate || f.Kind == sqsserver.FaultLoseLease
 	})
 }
 
-// longest returns how long the longest run of m takes.
-func (m *message) longest() (longest time.Duration) {
+// longestRun returns how long the longest run of m takes.
+func (m *message) longestRun() (longest time.Duration) {
 	for _, s := range m.Steps {
 		longest = max(longest, s.Takes)
 	}
@@ -148,7 +148,9 @@ func endsIn(s *scenario, v settings) time.Duration {
 			st := m.step(i)
 			runs = add(runs, st.Takes)
 			_, longest := policy.Bounds(i)
-			asked = add(asked, st.Wait)
+			if st.Result == release {
+				asked = add(asked, st.Wait)
+			}
 			own = add(own, max(longest, st.Wait, 5*time.Minute)) // releases wait for five minutes in the end
 		}
 		if policy.MaxAge > 0 && most < 0 {
@@ -163,7 +165,7 @@ func endsIn(s *scenario, v settings) time.Duration {
 	}
 	if s.Queue.FIFO && v.Batch { // what is behind a failure in one batch runs again, whatever it takes
 		for n := range s.Messages {
-			runs = add(runs, time.Duration(tries)*s.Messages[n].longest())
+			runs = add(runs, time.Duration(tries)*s.Messages[n].longestRun())
 		}
 	}
 	if v.Rate > 0 {

@@ -34,6 +34,7 @@ type fleet struct {
 	leaky       bool            // leases may have ended early, because SQS's clock was set
 	mayEnd      bool            // some consumer gives messages up by its policy
 	unexplained bool            // some receives have outcomes that other consumers cannot know or explain
+	ruled       bool            // some consumer's policy has rules
 	impatient   bool            // some consumer retries so fast that crashes count as attempts
 	down        map[string]bool // keys of which the dependency is down; "": of all
 	back        time.Time       // the end of the latest outage

@@ -101,9 +101,14 @@ func (m *machine) checkOrder(p *part, with []*part) {
 	}
 }
 
-// checkKills checks how many processes p has killed.
+// checkKills checks how many processes p has killed. By a policy with rules as many attempts may have been made as their waits
+// permit, which are two and a half minutes at least: see [retry.Policy.Attempts].
 func (f *fleet) checkKills(p *part) {
-	if !f.unexplained && !f.impatient && p.kills > mostKills {
+	most := mostKills
+	if f.ruled {
+		most += int(f.loop.Since() / (150 * time.Second))
+	}
+	if !f.unexplained && !f.impatient && p.kills > most {
 		f.broken(world.KillersEnd, "%s has killed %d", p.body, p.kills)
 	}
 }

@@ -116,6 +116,7 @@ func (f *fleet) configure() {
 		f.cfg.Rate, f.cfg.HandlerTimeout, f.cfg.Threshold = 0, 0, 20
 	}
 	f.impatient = f.impatient || f.cfg.Retry.Backoff.Delay(10) < 15*time.Minute
+	f.ruled = f.ruled || len(f.cfg.Retry.Rules) > 0
 	f.unexplained = f.unexplained || f.starts > 0 || f.cfg.Via == plan.ViaVisibility // a second policy counts other attempts
 	f.mayEnd = f.mayEnd || f.cfg.Retry.MaxAttempts > 0 || f.cfg.Retry.MaxAge > 0 || f.cfg.FIFO == consumer.FIFOSkip
 }

@@ -50,7 +50,7 @@ func TestNothingIsLostAtTheLastPermittedReceive(t *testing.T) {
 			name:      "its handler releases it",
 			permitted: 1,
 			handle:    func(context.Context, *reprise.Message) error { return reprise.Release(0, errUnavailable) },
-			wait:      time.Minute, reason: "receives", attempts: 1,
+			wait:      time.Minute, reason: "receives", attempts: 0, // a release is none
 		},
 		{
 			name:      "its handler is told to stop",
@@ -59,7 +59,7 @@ func TestNothingIsLostAtTheLastPermittedReceive(t *testing.T) {
 				<-ctx.Done()
 				return ctx.Err()
 			},
-			wait: time.Second, reason: "receives", attempts: 1,
+			wait: time.Second, reason: "receives", attempts: 0, // a run that a stop ends is none
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -112,6 +112,10 @@ func TestUnstartedAtTheLastReceive(t *testing.T) {
 // hide it, for the last permitted time. It is not given back with the newer handle.
 func TestLastReceiveWhileItIsGivenBack(t *testing.T) {
 	for name, failure := range map[string]error{"retried": errUnavailable, "released": reprise.Release(0, errUnavailable)} {
+		attempts := 1
+		if name == "released" {
+			attempts = 0
+		}
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				q := reprisetest.NewQueue(t, nil)
@@ -135,8 +139,8 @@ func TestLastReceiveWhileItIsGivenBack(t *testing.T) {
 				if len(letters) != 1 {
 					t.Fatalf("%d dead letters, want 1", len(letters))
 				}
-				if s := storyOf(t, letters[0]); s.Reason != "receives" || s.Attempts != 1 || s.Receives != 2 {
-					t.Errorf("story %+v, want reason receives after the one attempt", s)
+				if s := storyOf(t, letters[0]); s.Reason != "receives" || s.Attempts != attempts || s.Receives != 2 {
+					t.Errorf("story %+v, want reason receives after %d attempts", s, attempts)
 				}
 			})
 		})

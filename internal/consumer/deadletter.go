@@ -81,14 +81,6 @@ func (c *Machine) story(d *Delivery, now time.Time) *Story {
 	}
 }
 
-// attempts returns how many attempts d, which is given up, has had.
-func (d *Delivery) attempts() int {
-	if !d.ran || d.verdict.released {
-		return d.Attempt - 1 // the run of this receive did not begin, or was no attempt
-	}
-	return d.Attempt
-}
-
 // source names the queue that d, which c gives up, came from: c's own, or the queue whose
 // retry lane that is. It is an ARN if that is known, else a URL.
 func (c *Machine) source(d *Delivery) string {

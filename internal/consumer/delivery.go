@@ -165,3 +165,11 @@ func (f *fifo) remove(d *Delivery) {
 	}
 	d.next, d.previous = nil, nil
 }
+
+// attempts returns how many attempts d, which is given up, has had.
+func (d *Delivery) attempts() int {
+	if !d.ran || d.verdict.released {
+		return d.Attempt - 1 // the run of this receive did not begin, or was no attempt
+	}
+	return d.Attempt
+}

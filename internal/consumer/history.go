@@ -96,6 +96,9 @@ func (d *Delivery) Seed() string {
 	return d.History.Seed()
 }
 
+// marked reports whether d must run alone: its history carries the mark.
+func (d *Delivery) marked() bool { return d.History != nil && d.History.Alone > 0 }
+
 // made returns how many runs of the handler d's history counts.
 func (d *Delivery) made() int {
 	if d.History == nil {

@@ -75,9 +75,6 @@ type soloTurn struct {
 	suspectsSince time.Time
 }
 
-// marked reports whether d must run alone: its history carries the mark.
-func (d *Delivery) marked() bool { return d.History != nil && d.History.Alone > 0 }
-
 // deaths returns how many of d's receives before this one may each have killed a process:
 // those that were neither this process's own, nor part of a long wait, nor among the given
 // number of attempts. After each death d stayed hidden until its lease ended, so that there were

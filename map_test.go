@@ -29,22 +29,32 @@ func TestMapHasEveryPackage(t *testing.T) {
 	}
 }
 
-// mapRows returns the rows of the map, by the folder that they are about.
+// mapRows returns the rows of the map, by the folder that they are about. A row that names no
+// folder is about files of the folder above it.
 func mapRows(t *testing.T) map[string]string {
 	t.Helper()
 	rows := make(map[string]string)
+	var about []string
 	for line := range strings.Lines(readPage(t, mapPage)) {
-		folders, text, ok := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
-		if !ok {
+		first, _, ok := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
+		if !ok || !strings.HasPrefix(line, "| ") {
+			about = nil
 			continue
 		}
-		for _, name := range inCode.FindAllStringSubmatch(folders, -1) {
+		var folders []string
+		for _, name := range inCode.FindAllStringSubmatch(first, -1) {
 			if folder, ok := strings.CutSuffix(name[1], "/"); ok {
-				rows[folder] = text
+				folders = append(folders, folder)
 				if _, err := os.Stat(folder); err != nil {
 					t.Errorf("%s has a row for %s, which does not exist: %v", mapPage, folder, err)
 				}
 			}
+		}
+		if folders != nil {
+			about = folders
+		}
+		for _, folder := range about {
+			rows[folder] += line
 		}
 	}
 	return rows

@@ -5,10 +5,12 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -164,57 +166,95 @@ func TestPlacesExist(t *testing.T) {
 	}
 }
 
-// member matches a field or method that a page names: `Delivery.busy`.
-var member = regexp.MustCompile("`([A-Za-z]\\w*)\\.([A-Za-z]\\w*)`")
+// codeName matches what a page names in code: a file, a declaration, a type's field or method
+// (`Delivery.busy`), or a field or method alone (`.busy`).
+var codeName = regexp.MustCompile("`([A-Za-z]\\w*)?(\\.)?([A-Za-z]\\w*)`")
 
-// TestMembersOfTheInvariantsExist checks that some type of the library has each field and method
-// that docs/invariants.md names, and some folder each file.
-func TestMembersOfTheInvariantsExist(t *testing.T) {
-	const page = "docs/invariants.md"
-	members := make(map[string]bool)
-	for _, p := range list(t, "work") {
-		for _, file := range p.GoFiles {
-			addMembers(t, members, filepath.Join(p.Dir, file))
-			members[file] = true
+// TestNamesOfThePagesExist checks that what the pages about the code name in code exists: a field or
+// method in a type of that name, anything else as a file, a folder, a declaration or a text of the code.
+func TestNamesOfThePagesExist(t *testing.T) {
+	known := knownNames(t)
+	for page, fewest := range map[string]int{"docs/invariants.md": 20, mapPage: 300} {
+		named := codeName.FindAllStringSubmatch(readPage(t, page), -1)
+		for _, m := range named {
+			if name := m[1] + m[2] + m[3]; !known[name] {
+				t.Errorf("%s names %s, which does not exist: name what has its part now", page, name)
+			}
 		}
-	}
-	named := member.FindAllStringSubmatch(readPage(t, page), -1)
-	for _, m := range named {
-		if name := m[1] + "." + m[2]; !members[name] {
-			t.Errorf("%s names %s, which does not exist: name what has its part now", page, name)
+		if len(named) < fewest {
+			t.Errorf("%s names %d things in code, want at least %d", page, len(named), fewest)
 		}
-	}
-	if len(named) < 4 {
-		t.Errorf("%s names %d fields, methods and files in the form `Type.name`, want at least 4", page, len(named))
 	}
 }
 
-// addMembers notes the fields and methods of the types in a file.
-func addMembers(t *testing.T, members map[string]bool, file string) {
+// knownNames returns the names of the repository's files, with and without their endings, and folders,
+// and of what the code of all modules declares or has as a text.
+func knownNames(t *testing.T) map[string]bool {
+	t.Helper()
+	out, err := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard").Output()
+	if err != nil {
+		t.Skipf("skipped: git cannot list the files: %v", err)
+	}
+	known := make(map[string]bool)
+	system := regexp.MustCompile(`(_(unix|linux|other))?\.\w+$`)
+	for file := range strings.Lines(string(out)) {
+		for part := range strings.SplitSeq(strings.TrimSpace(file), "/") {
+			known[part] = true
+			known[system.ReplaceAllString(part, "")] = true
+		}
+	}
+	for _, p := range list(t, "work") {
+		for _, file := range p.GoFiles {
+			addNames(t, known, filepath.Join(p.Dir, file))
+		}
+	}
+	return known
+}
+
+// addNames notes what a file declares, fields and methods both with their types and alone, and its
+// one-word texts.
+func addNames(t *testing.T, known map[string]bool, file string) {
 	t.Helper()
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}
+	member := func(of, name string) {
+		known[of+"."+name] = true
+		known["."+name] = true
+	}
 	ast.Inspect(parsed, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.FuncDecl:
+			known[n.Name.Name] = true
 			if n.Recv != nil {
 				ast.Inspect(n.Recv, func(of ast.Node) bool {
 					if name, ok := of.(*ast.Ident); ok {
-						members[name.Name+"."+n.Name.Name] = true
+						member(name.Name, n.Name.Name)
 					}
 					return true
 				})
 			}
-			return false
 		case *ast.TypeSpec:
+			known[n.Name.Name] = true
 			if fields, ok := n.Type.(*ast.StructType); ok {
 				for _, f := range fields.Fields.List {
 					for _, name := range f.Names {
-						members[n.Name.Name+"."+name.Name] = true
+						member(n.Name.Name, name.Name)
 					}
 				}
+			}
+		case *ast.Field: // of a struct or an interface, a parameter or a result
+			for _, name := range n.Names {
+				known[name.Name] = true
+			}
+		case *ast.ValueSpec:
+			for _, name := range n.Names {
+				known[name.Name] = true
+			}
+		case *ast.BasicLit:
+			if text, err := strconv.Unquote(n.Value); n.Kind == token.STRING && err == nil {
+				known[text] = true
 			}
 		}
 		return true

@@ -145,7 +145,8 @@ func TestMapHasEveryFile(t *testing.T) {
 }
 
 // place matches a file and names that it declares: "sqsserver/send.go: SendMessage, send".
-var place = regexp.MustCompile(`([\w/]+\.go): (\w+(?:, \w+)*)`)
+// Lines may break between them.
+var place = regexp.MustCompile(`([\w/]+\.go):\s(\w+(?:,\s\w+)*)`)
 
 // TestPlacesExist checks that the files and names that DESIGN.md and CONTRIBUTING.md
 // send readers to exist.
@@ -157,7 +158,8 @@ func TestPlacesExist(t *testing.T) {
 		}
 		for _, p := range places {
 			declared := declarations(t, p[1])
-			for name := range strings.SplitSeq(p[2], ", ") {
+			for name := range strings.SplitSeq(p[2], ",") {
+				name = strings.TrimSpace(name)
 				if !slices.Contains(declared, name) {
 					t.Errorf("%s sends readers to %s in %s, which does not declare it: name where it is now", page, name, p[1])
 				}

@@ -56,7 +56,7 @@ func (r *Result) broke() (lines []string) {
 	return lines
 }
 
-// table returns the rows as a table of Markdown, for a reader and for docs/performance.md.
+// table returns the rows as a table of Markdown.
 func (r *Result) table() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "A night of %s on %.12s, %s, seeds from %d; it took %s.\n\n", r.Asked, r.Commit, r.Began.Format(time.DateOnly), r.Start, r.Took)

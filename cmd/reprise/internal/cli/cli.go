@@ -20,39 +20,7 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
 )
 
-// The exit codes.
-const (
-	exitOK      = 0
-	exitFailure = 1
-	exitUsage   = 2
-	// exitUnsettled: the command has ended as it should, but not all messages are where
-	// they should be.
-	exitUnsettled = 3
-	// exitStorage: the data directory cannot be used, is damaged, or its disk failed.
-	exitStorage = 4
-	// exitAccess: the queue does not exist, or the AWS settings or permissions do not lead to it.
-	exitAccess = 5
-)
-
 const about = `Reprise consumes SQS queues whose work sometimes fails.
-
-Exit codes:
-  0    done
-  1    something failed, plan found an error, or simulate did not find what
-       --find looks for; the message says what, and what to do
-  2    the command line cannot be understood
-  3    done, but not all messages are where they should be: send could not
-       send them, redrive or move left some, a job was cancelled or goes on
-       without the command, search, dead or trace could not look at all, bench
-       left messages of its own, up or run could not settle all in time, lambda
-       up lost events, lambda invoke's function failed, demo found a promise
-       broken
-  4    the data directory cannot be used or is damaged, or its disk failed: the
-       message says what to do; restarting does not help until that is done
-  5    a queue does not exist, or cannot be reached with these AWS settings and
-       permissions, or the process at --admin does not have it: the message says
-       what to set
-  130  stopped at once by a second Ctrl-C (143: by a second SIGTERM)
 
 The first Ctrl-C stops gracefully: running work is finished and settled.`
 
@@ -116,13 +84,29 @@ func (a *app) root() *cobra.Command {
 		Version:       version(), // cobra adds --version
 	}
 	root.SetVersionTemplate(versionLine())
-	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(a.demo(), a.serve(), a.up(), a.run(), a.send("reprise"), a.redrive(), a.lambda(), a.backup(), a.check(), a.health(), a.version())
-	root.AddCommand(a.plan(), a.queues(), a.peek(), a.search(), a.dead(), a.move(), a.purge(), a.trace(), a.benchCommand())
-	root.AddCommand(a.top(), a.stats(), a.timeline(), a.jobs(), a.consumers(), a.tail(), a.concurrency(), a.rate())
-	root.AddCommand(a.keyActions()...)
-	root.AddCommand(a.configCommand())
-	root.AddCommand(a.simulate())
+	root.SetHelpTemplate(root.HelpTemplate() + "{{if not .HasParent}}\n" + ExitCodes() + "{{end}}")
+	for _, group := range []struct {
+		id, title string
+		commands  []*cobra.Command
+	}{
+		{"consume", "Send, serve and consume:", []*cobra.Command{a.up(), a.run(), a.serve(), a.send("reprise"), a.lambda(), a.demo()}},
+		{"foresee", "Before production:", []*cobra.Command{a.plan(), a.simulate(), a.benchCommand(), a.configCommand()}},
+		{"look", "Look at queues and messages:", []*cobra.Command{a.queues(), a.peek(), a.search(), a.trace()}},
+		{"act", "Act on messages:", []*cobra.Command{a.dead(), a.redrive(), a.move(), a.purge()}},
+		{"watch", "Watch what runs:", []*cobra.Command{a.top(), a.stats(), a.timeline(), a.tail(), a.consumers(), a.jobs(), a.health()}},
+		{"steer", "Steer what runs:", append(a.keyActions(), a.concurrency(), a.rate())},
+		{"store", "Keep a server's messages safe:", []*cobra.Command{a.backup(), a.check()}},
+		{"about", "About the program:", []*cobra.Command{a.version()}},
+	} {
+		root.AddGroup(&cobra.Group{ID: group.id, Title: group.title})
+		for _, cmd := range group.commands {
+			cmd.GroupID = group.id
+		}
+		root.AddCommand(group.commands...)
+	}
+	a.completeQueues(root)
+	root.SetHelpCommandGroupID("about")
+	root.SetCompletionCommandGroupID("about")
 	return root
 }
 

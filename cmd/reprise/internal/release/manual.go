@@ -35,6 +35,7 @@ func (r *release) writeManual(context.Context) error {
 			return err
 		}
 	}
+	root.Long += "\n\n" + cli.ExitCodes()
 	asMarkdown(root)
 	made := r.made.UTC()
 	return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Date: &made, Source: "reprise " + r.version, Manual: "Reprise"}, pages)

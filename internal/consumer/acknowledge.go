@@ -15,6 +15,9 @@ func (c *Machine) Prepare(o *Outbox, batch []*Delivery, entries *[MaxBatch]Entry
 	if o.leased {
 		batch = c.dropExpired(batch, c.now)
 	}
+	if o == &c.hides {
+		batch = c.dropOutdated(batch, c.now)
+	}
 	for i, d := range batch {
 		switch o.Request {
 		case DeleteMessages:
@@ -81,6 +84,19 @@ func (c *Machine) dropExpired(batch []*Delivery, now time.Time) []*Delivery {
 		held = append(held, d)
 	}
 	return held
+}
+
+// dropOutdated takes the messages out of batch whose verdict is outdated, and settles them
+// otherwise: the receive that follows if they were hidden is forbidden.
+func (c *Machine) dropOutdated(batch []*Delivery, now time.Time) []*Delivery {
+	return slices.DeleteFunc(batch, func(d *Delivery) bool {
+		if !c.outdated(d) {
+			return false
+		}
+		c.move(d, stateSettling)
+		c.settle(d, now)
+		return true
+	})
 }
 
 // Acknowledge takes in the results of the request for batch: messages that SQS confirmed are

@@ -56,11 +56,16 @@ func (c *Machine) route(d *Delivery, v Verdict, now time.Time) Verdict {
 	return c.withoutCopy(d, v, now)
 }
 
-// reconsider completes the verdict on d once more if d, which would be hidden, was received
-// again meanwhile, and that was the last receive that the queue permits.
-func (c *Machine) reconsider(d *Delivery, now time.Time) {
+// outdated reports whether d, which would be hidden, was received again since its verdict, and
+// that was the last receive that the queue permits.
+func (c *Machine) outdated(d *Delivery) bool {
 	limit := c.facts.Plan.MaxReceives
-	if limit == 0 || d.receives < limit || d.receives == d.Receives || d.verdict.requeue != byVisibility {
+	return limit > 0 && d.receives >= limit && d.receives != d.Receives && d.verdict.comesAgain() && d.verdict.requeue == byVisibility
+}
+
+// reconsider completes the verdict on d once more if it is outdated.
+func (c *Machine) reconsider(d *Delivery, now time.Time) {
+	if !c.outdated(d) {
 		return
 	}
 	d.verdict = c.route(d, d.verdict, now)

@@ -65,17 +65,6 @@ func (d *Delivery) exhaustedAfter(known *memory.Note) error {
 	return withLast(errExhausted, known.Problem)
 }
 
-// outlasted reports whether d is a copy that was sent to wait for a dependency that has answered
-// since. Its wait is over, like those of the messages that were hidden then and have been woken; but
-// not the wait that a later attempt here has set.
-func (c *Machine) outlasted(d *Delivery, known *memory.Note) bool {
-	if known.Receives > 0 && (known.Asked || !known.Unavailable) {
-		return false
-	}
-	g := c.gates.byKey[d.Key]
-	return g != nil && d.History != nil && d.History.Unavailable && time.UnixMilli(d.History.SentAt).Before(c.server(g.woken))
-}
-
 // await holds d until v.Due. If d has to leave earlier, for example at a stop, it is
 // settled as v says.
 func (c *Machine) await(d *Delivery, v Verdict, now time.Time) {
@@ -103,18 +92,6 @@ func (c *Machine) mayHold(d *Delivery, due, now time.Time) bool {
 	}
 	all, _ := c.places()
 	return c.groups.MayHold(&d.member, wait, max(all, MaxBatch))
-}
-
-// parked returns the verdict on d, which is not yet due. It keeps the remembered due time.
-func (d *Delivery) parked(known *memory.Note) Verdict {
-	v := Verdict{Outcome: OutcomePark, Reason: retry.ReasonPolicy, Due: known.Due, unavailable: known.Unavailable}
-	if known.Asked {
-		v.Reason = retry.ReasonRetryAfter
-	}
-	if d.History != nil {
-		v.unavailable = v.unavailable || d.History.Unavailable
-	}
-	return v
 }
 
 // confine dead-letters d if it kills processes, and makes it run alone if it seems to. It

@@ -3,6 +3,7 @@ package consumer
 import (
 	"time"
 
+	"github.com/reprise-sqs/reprise/internal/memory"
 	"github.com/reprise-sqs/reprise/retry"
 )
 
@@ -51,6 +52,29 @@ func (c *Machine) remember(d *Delivery, now time.Time) {
 		known.Runs = max(known.Runs, d.attempts())
 		known.Spent, known.Reason, known.Err = true, d.verdict.Reason, d.verdict.Err
 	}
+}
+
+// outlasted reports whether d is a copy that was sent to wait for a dependency that has answered
+// since. Its wait is over, like those of the messages that were hidden then and have been woken; but
+// not the wait that a later attempt here has set.
+func (c *Machine) outlasted(d *Delivery, known *memory.Note) bool {
+	if known.Receives > 0 && (known.Asked || !known.Unavailable) {
+		return false
+	}
+	g := c.gates.byKey[d.Key]
+	return g != nil && d.History != nil && d.History.Unavailable && time.UnixMilli(d.History.SentAt).Before(c.server(g.woken))
+}
+
+// parked returns the verdict on d, which is not yet due. It keeps the remembered due time.
+func (d *Delivery) parked(known *memory.Note) Verdict {
+	v := Verdict{Outcome: OutcomePark, Reason: retry.ReasonPolicy, Due: known.Due, unavailable: known.Unavailable}
+	if known.Asked {
+		v.Reason = retry.ReasonRetryAfter
+	}
+	if d.History != nil {
+		v.unavailable = v.unavailable || d.History.Unavailable
+	}
+	return v
 }
 
 // unrun notes that d, which is given back, was not run: its receive was no attempt.

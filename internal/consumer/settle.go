@@ -49,11 +49,16 @@ func (c *Machine) settle(d *Delivery, now time.Time) {
 }
 
 // skip settles d without running its handler. Whatever d waits for, it is only deleted if its work is done: begin has not
-// looked at one behind the head of its group.
+// looked at one behind the head of its group. One that is released is hidden until it is due: its handler may have asked
+// for a wait before it was held in an outage.
 func (c *Machine) skip(d *Delivery, v Verdict, now time.Time) {
-	if known := c.memory.Recall(d.ID, now); known.Done && v.comesAgain() {
+	known := c.memory.Recall(d.ID, now)
+	switch {
+	case known.Done && v.comesAgain():
 		d.copied = known.Copied
 		v = Verdict{Outcome: OutcomeDelete}
+	case v.Outcome == OutcomeRelease && known.Due.After(v.Due) && known.Due.After(now) && !c.outlasted(d, known):
+		v = d.parked(known)
 	}
 	v = c.route(d, v, now)
 	c.unready(d, now)

@@ -10,7 +10,7 @@ func (c *Machine) admit(d *Delivery, now time.Time) {
 	if old := c.held[d.ID]; old != nil {
 		d.duplicate = true
 		c.counts.Duplicates++
-		c.adopt(old, d)
+		c.adopt(old, d, now)
 		return
 	}
 	c.held[d.ID] = d
@@ -29,9 +29,14 @@ func (c *Machine) admit(d *Delivery, now time.Time) {
 	c.begin(d, now)
 }
 
-// adopt gives old, which is held, the lease and the receipt handle of its redelivery d.
-func (c *Machine) adopt(old, d *Delivery) {
+// adopt gives old, which is held, the lease and the receipt handle of its redelivery d. If d's lease
+// has ended and old's has not, the reply has waited, and d was received before old.
+func (c *Machine) adopt(old, d *Delivery, now time.Time) {
+	if d.lease.Over(now) && !old.lease.Over(now) {
+		return
+	}
 	old.Handle = d.Handle
+	old.doubtful = d.doubtful // whether deletes by this handle work
 	c.memory.ReceivedAgain(d.ID, d.receives)
 	old.receives = max(old.receives, d.receives)
 	old.lease.Adopt(d.lease) // though its handler has been interrupted, or the older handle has hidden it

@@ -134,10 +134,7 @@ func (c *Machine) confirm(o *Outbox, d *Delivery, now time.Time) {
 		d.copied = true
 		note := c.memory.Note(d.ID, now)
 		note.Done, note.Copied, note.Due = true, true, time.Time{}
-		if d.lease.Hidden() { // for as long as the copy waits: not beside it
-			d.lease.Unhide(c.Lease)
-			c.planKeeping(d.lease.RenewAt())
-		}
+		c.unhide(d) // for as long as the copy waits: not beside it
 		c.put(&c.deletes, d, now)
 		return
 	case o == &c.hides && d.verdict.requeue != byVisibility:

@@ -97,6 +97,14 @@ func (c *Machine) leasesDue(now time.Time) (due []*Delivery, next time.Time) {
 	return due, next
 }
 
+// unhide has the lease of d renewed again, if d is hidden until its copy is due.
+func (c *Machine) unhide(d *Delivery) {
+	if d.lease.Hidden() {
+		d.lease.Unhide(c.Lease)
+		c.planKeeping(d.lease.RenewAt())
+	}
+}
+
 // heldTooLong reports whether d has waited for nearly twelve hours, the longest time for which
 // SQS lets a message be held.
 func (d *Delivery) heldTooLong(now time.Time) bool {

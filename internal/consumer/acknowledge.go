@@ -114,6 +114,7 @@ func (c *Machine) Acknowledge(o *Outbox, batch []*Delivery, results *[MaxBatch]F
 		f := &results[i]
 		switch {
 		case f.Err == nil && d.superseded() && (o == &c.deletes || o == &c.hides):
+			c.mayHaveHidden(o, d, now)
 			c.settle(d, now) // SQS may have confirmed it for the older receipt handle only
 		case f.Err == nil:
 			o.taken++

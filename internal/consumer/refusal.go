@@ -22,9 +22,8 @@ func (c *Machine) refused(o *Outbox, d *Delivery, f *Failure, now time.Time) {
 		c.requeueRefused(d, f, now)
 		return
 	}
-	back := d.superseded() && clocks.Passed(d.hiddenUntil, now) // to us: the newer lease stands
-	if o == &c.hides && !f.is(OfEntry|Rejected) && d.hiddenUntil.Before(d.lease.End()) && !back {
-		d.lease.Shorten(d.hiddenUntil, c.Lease) // it may have been hidden
+	if !f.is(OfEntry | Rejected) {
+		c.mayHaveHidden(o, d, now)
 	}
 	if d.superseded() && f.is(BySender) {
 		c.settle(d, now) // the older handle was refused, the newer one is good
@@ -45,6 +44,15 @@ func (c *Machine) refused(o *Outbox, d *Delivery, f *Failure, now time.Time) {
 		c.warn("settle", "settling failed; trying again while the lease lasts", "action", o.name, "error", f.Err)
 	}
 	c.settleLater(d, now)
+}
+
+// mayHaveHidden notes that o's request, of which it is not known that SQS has carried it out for d's newest
+// receipt handle, may have hidden d for less than its lease: another consumer may have d then.
+func (c *Machine) mayHaveHidden(o *Outbox, d *Delivery, now time.Time) {
+	back := d.superseded() && clocks.Passed(d.hiddenUntil, now) // to us: the newer lease stands
+	if o == &c.hides && d.hiddenUntil.Before(d.lease.End()) && !back {
+		d.lease.Shorten(d.hiddenUntil, c.Lease)
+	}
 }
 
 // copyRefused decides what to do about a dead letter that SQS did not accept.

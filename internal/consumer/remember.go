@@ -35,10 +35,10 @@ func (c *Machine) remember(d *Delivery, now time.Time) {
 	known.Trail = d.Trail
 	switch d.verdict.Outcome {
 	case OutcomeRelease:
+		known.Runs = max(known.Runs, d.Attempt-1)
 		if c.draining {
 			return
 		}
-		known.Runs = max(known.Runs, d.Attempt-1)
 		known.Releases = c.releases(d, now) + 1
 		known.Due = d.verdict.Due
 	case OutcomeRetry:

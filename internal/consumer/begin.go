@@ -137,7 +137,9 @@ func (c *Machine) isolate(d *Delivery, now time.Time) {
 // because a marked message is copied each time, and a copy may become two if the reply is lost.
 func (c *Machine) giveBackForNow(d *Delivery, now time.Time) {
 	releases := c.releases(d, now)
-	c.memory.Note(d.ID, now).Releases = releases + 1
+	known := c.memory.Note(d.ID, now)
+	known.Releases = releases + 1
+	known.Unrun(d.Attempt, d.receives) // this receive was no attempt, and killed no process
 	wait := min(queueAloneAtMost, queueAlone<<min(releases, 10))
 	c.skip(d, Verdict{Outcome: OutcomeRelease, Reason: retry.ReasonRelease, Due: now.Add(wait + spread(wait, d.ID)), Err: errSuspect}, now)
 }

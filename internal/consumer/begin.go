@@ -3,7 +3,6 @@ package consumer
 import (
 	"time"
 
-	"github.com/reprise-sqs/reprise/internal/memory"
 	"github.com/reprise-sqs/reprise/retry"
 )
 
@@ -42,7 +41,7 @@ func (c *Machine) begin(d *Delivery, now time.Time) {
 	}
 	first, sent := c.local(d.FirstReceived), c.local(d.Sent)
 	if reason, exhausted := c.policy.Exhausted(d.Attempt, first, sent, now); exhausted {
-		c.skip(d, Verdict{Outcome: OutcomeDeadLetter, Reason: reason, Err: d.exhaustedAfter(known)}, now)
+		c.skip(d, Verdict{Outcome: OutcomeDeadLetter, Reason: reason, Err: c.withLastError(d, errExhausted)}, now)
 		return
 	}
 	if c.draining && (c.gateShut(d, now) || !c.timeAllows(now)) {
@@ -54,15 +53,6 @@ func (c *Machine) begin(d *Delivery, now time.Time) {
 		return
 	}
 	c.readyOrShelve(d, now)
-}
-
-// exhaustedAfter is the error of d, which is given up without a run, with that of its last attempt: the one that this process
-// remembers, which was made after those of d's history.
-func (d *Delivery) exhaustedAfter(known *memory.Note) error {
-	if known.Problem == "" {
-		return d.withLastError(errExhausted)
-	}
-	return withLast(errExhausted, known.Problem)
 }
 
 // await holds d until v.Due. If d has to leave earlier, for example at a stop, it is

@@ -44,7 +44,7 @@ func (c *Machine) historyFor(d *Delivery, now time.Time) string {
 		Unavailable: v.unavailable && v.Reason != retry.ReasonRetryAfter && !c.memory.Recall(d.ID, now).Asked, // a wait that a handler asked for lasts
 	}
 	if before := d.History; before != nil {
-		h.Generation, h.Error = before.Generation, before.Error
+		h.Generation = before.Generation
 	}
 	if v.Outcome == OutcomeRetry {
 		h.Attempt, h.Releases = d.Attempt, 0
@@ -54,9 +54,10 @@ func (c *Machine) historyFor(d *Delivery, now time.Time) string {
 		due = c.server(v.Due)
 	}
 	h.Date(c.server(now), d.Sent, d.FirstReceived, due)
-	if v.Err != nil {
-		h.Error = Shorten(ForSQS.Replace(v.Err.Error()), history.MaxError)
+	if h.Error = c.lastError(d); v.Err != nil {
+		h.Error = v.Err.Error()
 	}
+	h.Error = Shorten(ForSQS.Replace(h.Error), history.MaxError)
 	if v.alone || d.marked() && !d.ran && !d.tried { // no run of it has ended here
 		h.Alone = 1
 	}

@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/reprise-sqs/reprise/internal/memory"
@@ -75,6 +76,28 @@ func (d *Delivery) parked(known *memory.Note) Verdict {
 		v.unavailable = v.unavailable || d.History.Unavailable
 	}
 	return v
+}
+
+// withLastError returns err, of d which is given up without a run, with the error of d's last attempt. If there is
+// no err, it is that error.
+func (c *Machine) withLastError(d *Delivery, err error) error {
+	last := c.lastError(d)
+	switch {
+	case last == "":
+		return err
+	case err == nil:
+		return fmt.Errorf("the last error was: %s", last)
+	}
+	return fmt.Errorf("%w; the last error was: %s", err, last)
+}
+
+// lastError returns the beginning of the error of d's last attempt: the one that this process remembers, which was
+// made after those of d's history. It is empty if none is known.
+func (c *Machine) lastError(d *Delivery) string {
+	if problem := c.memory.Recall(d.ID, c.now).Problem; problem != "" || d.History == nil {
+		return problem
+	}
+	return d.History.Error
 }
 
 // unrun notes that d, which is given back, was not run: its receive was no attempt.

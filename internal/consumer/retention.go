@@ -60,7 +60,7 @@ func (c *Machine) withoutCopy(d *Delivery, v Verdict, now time.Time) Verdict {
 		if v.Err == nil {
 			v.Err = errExpires
 		}
-		return insteadOf(v, retry.ReasonRetention, d.withLastError(v.Err))
+		return c.insteadOf(d, v, retry.ReasonRetention)
 	}
 	if c.facts.Pending && v.comesAgain() && c.beyondUnread(v.Due, now) {
 		v.carriedBy, v.untilRead = now.Add(unreadWait), true
@@ -155,10 +155,15 @@ func (c *Machine) atLastReceive(d *Delivery, v Verdict) Verdict {
 		return v
 	}
 	// The policy's attempts are not used up: it would have given the message up itself.
-	return insteadOf(v, retry.ReasonReceives, d.withLastError(v.Err))
+	return c.insteadOf(d, v, retry.ReasonReceives)
 }
 
-// insteadOf returns the verdict that gives a message up which v would have given back.
-func insteadOf(v Verdict, reason retry.Reason, err error) Verdict {
+// insteadOf returns the verdict that gives d up, which v would have given back. If that is not because an attempt has
+// failed, the error of the last attempt is told too.
+func (c *Machine) insteadOf(d *Delivery, v Verdict, reason retry.Reason) Verdict {
+	err := v.Err
+	if v.Outcome != OutcomeRetry {
+		err = c.withLastError(d, err)
+	}
 	return Verdict{Outcome: OutcomeDeadLetter, Reason: reason, Err: err, released: v.Outcome == OutcomeRelease}
 }

@@ -2,7 +2,6 @@ package consumer
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/reprise-sqs/reprise/retry"
@@ -204,17 +203,4 @@ func (c *Machine) aloneHere() bool {
 		return c.pool.idle()
 	}
 	return c.running == c.hung && c.settling == 0
-}
-
-// withLastError returns err with the last error in d's history, if there is one.
-func (d *Delivery) withLastError(err error) error {
-	if d.History == nil || d.History.Error == "" {
-		return err
-	}
-	return withLast(err, d.History.Error)
-}
-
-// withLast returns err, of a message that is given up without a run, with the error of its last attempt.
-func withLast(err error, last string) error {
-	return fmt.Errorf("%w; the last error was: %s", err, last)
 }

@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/reprise-sqs/reprise/retry"
@@ -40,12 +41,22 @@ func (c *Machine) giveUp(d *Delivery, now time.Time) {
 
 // keepUndeliverable keeps a message that is given up while there is no dead-letter queue.
 func (c *Machine) keepUndeliverable(d *Delivery, now time.Time) {
-	problem := "messages are given up, but no dead-letter queue takes them"
-	c.health.degrade(problem)
-	c.complain("keep", problem+"; they stay hidden until the queue's retention deletes them",
+	c.untaken = now.Add(retry.MaxVisibility)
+	c.complain("keep", untakenProblem+"; they stay hidden until the queue's retention deletes them",
 		"message", d.Subject(), "reason", d.verdict.Reason.String(), "error", d.verdict.Err,
 		"expires", c.local(d.enqueued()).Add(c.facts.retention()), "remedy", "give the queue a RedrivePolicy, or set Config.DeadLetterURL, and permit sqs:SendMessage on it")
 	c.keep(d, retry.MaxVisibility, now)
+}
+
+const untakenProblem = "messages are given up, but no dead-letter queue takes them"
+
+// untakenNow describes, for the health, the messages that are given up and hidden for want of a dead-letter
+// queue; empty if there are none.
+func (c *Machine) untakenNow(now time.Time) string {
+	if !c.untaken.After(now) {
+		return ""
+	}
+	return fmt.Sprintf("%s; they are hidden, the last until %s", untakenProblem, c.untaken.UTC().Format(time.RFC3339))
 }
 
 // keep hides a message that is given up, and notes that it is not to be run again.

@@ -18,6 +18,9 @@ func (c *Machine) lookAgain(old *Facts) {
 		return
 	}
 	c.expiring, c.unsure = expirations{}, time.Time{}
+	if found {
+		c.untaken = time.Time{} // they are woken
+	}
 	for r := range c.memory.All() {
 		r.Announced = false
 		c.lookAgainAt(r, found)

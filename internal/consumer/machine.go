@@ -73,6 +73,7 @@ type Machine struct {
 	answered   time.Time     // when SQS last confirmed a settlement or a heartbeat
 	stuckError error         // the last refusal of a message that is stuck
 	unsendable unsendable    // messages that the dead-letter queue does not accept
+	untaken    time.Time     // until then messages are hidden that are given up and that no dead-letter queue takes
 	expiring   expirations   // messages that will expire in the queue
 	unsure     time.Time     // until then messages are hidden that may expire in it: its retention is not known
 	after      afterDeletes  // runs of Config.AfterDelete

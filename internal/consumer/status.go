@@ -158,7 +158,7 @@ func (c *Machine) healthNow(now time.Time) (Health, string) {
 		}
 		problem = more
 	}
-	for _, lasting := range []string{c.inFlightProblem(now), c.expiring.problem(now), c.unsureProblem(now), c.stuckProblem(), c.unsendable.problem(now), c.unkept.problem(now)} {
+	for _, lasting := range []string{c.inFlightProblem(now), c.expiring.problem(now), c.unsureProblem(now), c.stuckProblem(), c.unsendable.problem(now), c.untakenNow(now), c.unkept.problem(now)} {
 		if lasting != "" {
 			add(lasting)
 		}

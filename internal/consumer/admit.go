@@ -29,10 +29,11 @@ func (c *Machine) admit(d *Delivery, now time.Time) {
 	c.begin(d, now)
 }
 
-// adopt gives old, which is held, the lease and the receipt handle of its redelivery d. If d's lease
-// has ended and old's has not, the reply has waited, and d was received before old.
+// adopt gives old, which is held, the lease and the receipt handle of its redelivery d. While old's lease lasts, d
+// brings nothing if it was received before old: SQS's count of the receives is lower, or its lease is over, since the
+// reply has waited.
 func (c *Machine) adopt(old, d *Delivery, now time.Time) {
-	if d.lease.Over(now) && !old.lease.Over(now) {
+	if !old.lease.Over(now) && (d.receives < old.receives || d.lease.Over(now)) {
 		return
 	}
 	old.Handle = d.Handle

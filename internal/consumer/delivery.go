@@ -44,7 +44,7 @@ type Delivery struct {
 	lease   lease.Lease
 	verdict Verdict // while it is scheduled: how to settle it if it must be settled before it is due
 
-	duplicate bool // the message was held already; that delivery has taken over the receipt handle
+	duplicate bool // the message was held already; that delivery has the newer receipt handle
 	ran       bool // its handler was run
 	tried     bool // an attempt has failed because a dependency was unavailable
 	doubtful  bool // its receive took so long that the lease may have ended before
@@ -67,7 +67,7 @@ type Delivery struct {
 }
 
 // Duplicate reports whether the same message was held when d was received. It has taken over
-// d's receipt handle, and d is not run.
+// d's receipt handle, if that is the newer one, and d is not run.
 func (d *Delivery) Duplicate() bool { return d.duplicate }
 
 // Held reports whether the consumer still holds d.

@@ -129,7 +129,9 @@ func (c *Machine) giveBackForNow(d *Delivery, now time.Time) {
 	releases := c.releases(d, now)
 	known := c.memory.Note(d.ID, now)
 	known.Releases = releases + 1
-	known.Unrun(d.Attempt, d.receives) // this receive was no attempt, and killed no process
+	if d.marked() { // its receive was no attempt, and killed no process; a suspect without a mark must stay one
+		known.Unrun(d.Attempt, d.receives)
+	}
 	wait := min(queueAloneAtMost, queueAlone<<min(releases, 10))
 	c.skip(d, Verdict{Outcome: OutcomeRelease, Reason: retry.ReasonRelease, Due: now.Add(wait + spread(wait, d.ID)), Err: errSuspect}, now)
 }

@@ -71,6 +71,7 @@ func (c *Machine) putBack(ends []End, took time.Duration, now time.Time) {
 		s := &ends[i]
 		d := s.Delivery
 		s.Verdict = Verdict{Outcome: OutcomeHold, Reason: retry.ReasonRelease, Err: s.Opinion.Err}
+		c.handlerMoved(d, now)
 		c.throughBreaker(d, s.Verdict, s.Opinion, took, now)
 		d.leaveTrail(s.Trail)
 		s.Subject = d.Subject()

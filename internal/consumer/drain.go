@@ -56,8 +56,17 @@ func (c *Machine) StopHandlers() { c.releaseUnstarted(c.now) }
 // Receives returns how many receives are under way while the consumer stops.
 func (c *Machine) Receives() int { return len(c.pollers) }
 
-// Close ends the stop: from now on no effect starts, even if messages are left.
-func (c *Machine) Close() { c.closed = true }
+// Close ends the stop: from now on no effect starts, even if messages are left. The handlers that still
+// run ignore the end of their contexts.
+func (c *Machine) Close() {
+	c.closed = true
+	for _, d := range c.held {
+		if d.state == stateRunning && !d.hung {
+			d.hung = true
+			c.hung++
+		}
+	}
+}
 
 // Closed reports whether Close has been called.
 func (c *Machine) Closed() bool { return c.closed }

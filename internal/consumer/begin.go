@@ -111,16 +111,24 @@ func (c *Machine) confine(d *Delivery, now time.Time) bool {
 
 // isolate makes d, which waits, run alone. If another message runs or waits to run alone, d
 // is given back for a while. So is a marked message if others may start for longer than
-// queueAlone: each crash while it waits here would count against it.
+// queueAlone: each crash while it waits here would count against it. If d should have been copied,
+// and SQS has refused that, its gate may have been closed since.
 func (c *Machine) isolate(d *Delivery, now time.Time) {
-	s := c.solo
-	if s.next != nil || s.running != nil || d.marked() && s.rest.Sub(now) > queueAlone {
-		c.giveBackForNow(d, now)
-		return
+	if d.lease.Hidden() { // for as long as the copy would have waited
+		d.lease.Unhide(c.Lease)
+		c.planKeeping(d.lease.RenewAt())
 	}
-	c.move(d, stateAlone)
-	s.next, s.owner = d, c
-	c.claimSolo(now)
+	s := c.solo
+	switch {
+	case c.gateShut(d, now):
+		c.readyOrShelve(d, now)
+	case s.next != nil || s.running != nil || d.marked() && s.rest.Sub(now) > queueAlone:
+		c.giveBackForNow(d, now)
+	default:
+		c.move(d, stateAlone)
+		s.next, s.owner = d, c
+		c.claimSolo(now)
+	}
 }
 
 // giveBackForNow gives d back while another message runs alone: for twice as long each time,

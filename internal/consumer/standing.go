@@ -92,7 +92,7 @@ func (c *Machine) stand(s *Standing, d *Delivery, now time.Time) {
 			s.Until = d.shelf.Breaker.NextProbe()
 		}
 		s.Problem = problemOf(d.shelf.cause)
-	case d.state == stateAlone:
+	case d.state == stateAlone && !c.paused:
 		s.Stage = StageAlone
 	case d.state == stateWaiting:
 		s.Stage = StageGroup

@@ -137,11 +137,11 @@ func (p *Pool) outranks(c *Machine) bool {
 	return p.order.Outranks(&c.turns, func(other *Machine) bool { return other.nextDue(c.now) != nil })
 }
 
-// idle reports whether no handler runs and no message is unsettled. Handlers that hang do
-// not count.
+// idle reports whether no handler runs and no message is unsettled, apart from those that
+// [Machine.aloneHere] does not count.
 func (p *Pool) idle() bool {
 	for c := range p.Each {
-		if c.running > c.hung || c.settling > 0 && !c.closed {
+		if c.running > c.hung || c.settling > c.stuck && !c.closed {
 			return false
 		}
 	}

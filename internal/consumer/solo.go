@@ -197,10 +197,11 @@ func (c *Machine) leaveSolo(d *Delivery, now time.Time) {
 }
 
 // aloneHere reports whether a message can run alone now: no handler runs, and no message is
-// unsettled. Handlers that hang do not count: the message would wait for them for ever.
+// unsettled. Handlers that hang do not count, nor messages whose settlement SQS refuses again and
+// again: the message would wait for them for ever.
 func (c *Machine) aloneHere() bool {
 	if c.pool != nil {
 		return c.pool.idle()
 	}
-	return c.running == c.hung && c.settling == 0
+	return c.running == c.hung && c.settling == c.stuck
 }

@@ -122,10 +122,12 @@ func (c *Machine) lookAt(g *Gate, now time.Time) {
 		if g.Probing() && g.Active() == 0 {
 			c.complain("probe", "Config.Outage.Probe has not returned, long after its context ended; messages are run in its place", "key", g.key)
 		}
-		// The probe or the canary has not ended: start another canary.
-		if g.MoreCanaries(c.concurrency) {
-			c.sendCanary(g, now)
+		// The probe or the canary has not ended: start another canary, now or when one has ended without a result.
+		if !g.MoreCanaries(c.concurrency) {
+			c.alarms.Set(&g.look, now.Add(g.CanaryPatience(c.taskTime.mean)))
+			return
 		}
+		c.sendCanary(g, now)
 	case breaker.Ramping:
 		if g.IdleRamp(now) {
 			c.ramp(g, now, func(b *breaker.Breaker) { b.Idle(c.capacity(), now) })

@@ -23,6 +23,9 @@ func (c *Machine) begin(d *Delivery, now time.Time) {
 		d.copied = known.Copied
 		c.skip(d, Verdict{Outcome: OutcomeDelete}, now)
 		return
+	case d.lease.Over(now):
+		c.lose(d, errLeaseEnded) // the process was suspended: another consumer may have it by now
+		return
 	case known.Spent:
 		d.watched = true                               // giveUps counted it when it was given up
 		c.memory.Note(d.ID, now).Receives = d.receives // this receive was no attempt

@@ -159,9 +159,6 @@ func (c *Machine) Took(p *Poller, n int, batch []*Delivery, asked, answered time
 		d.lease = lease.Received(asked, granted, c.Lease, spread(c.Lease/10, d.ID))
 		d.doubtful = doubtful
 		c.admit(d, now)
-		if d.state.waits() && !d.duplicate && d.lease.Over(now) {
-			c.lose(d, errLeaseEnded) // the process was suspended: another may have it by now
-		}
 	}
 	if len(batch) > 0 {
 		c.planKeeping(batch[0].lease.RenewAt())

@@ -41,7 +41,13 @@ func (c *Machine) giveUp(d *Delivery, now time.Time) {
 
 // keepUndeliverable keeps a message that is given up while there is no dead-letter queue.
 func (c *Machine) keepUndeliverable(d *Delivery, now time.Time) {
-	c.untaken = now.Add(retry.MaxVisibility)
+	until := now.Add(retry.MaxVisibility)
+	if expires := c.expiry(d); !expires.IsZero() && expires.Before(until) {
+		until = expires // it is dropped then
+	}
+	if until.After(c.untaken) {
+		c.untaken = until
+	}
 	c.complain("keep", untakenProblem+"; they stay hidden until the queue's retention deletes them",
 		"message", d.Subject(), "reason", d.verdict.Reason.String(), "error", d.verdict.Err,
 		"expires", c.local(d.enqueued()).Add(c.facts.retention()), "remedy", "give the queue a RedrivePolicy, or set Config.DeadLetterURL, and permit sqs:SendMessage on it")

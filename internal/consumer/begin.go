@@ -117,10 +117,6 @@ func (c *Machine) confine(d *Delivery, now time.Time) bool {
 // queueAlone: each crash while it waits here would count against it. If d should have been copied,
 // and SQS has refused that, its gate may have been closed since.
 func (c *Machine) isolate(d *Delivery, now time.Time) {
-	if d.lease.Hidden() { // for as long as the copy would have waited
-		d.lease.Unhide(c.Lease)
-		c.planKeeping(d.lease.RenewAt())
-	}
 	s := c.solo
 	switch {
 	case c.gateShut(d, now):

@@ -99,6 +99,30 @@ func TestUnknownOutcome(t *testing.T) {
 	}
 }
 
+// TestUnknownOutcomeOfALongRun: a function that takes longer than the retry handler waits for it, so
+// that the call's own context ends, may still be running too.
+func TestUnknownOutcomeOfALongRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newDirect(t, always, retry.Policy{Backoff: retry.Constant(time.Second), Jitter: retry.None, MaxAttempts: 4})
+		s.lambda.takes = 5 * time.Minute
+		s.lambda.invoke(order)
+		s.run(time.Hour)
+		made := s.lambda.made()
+		if len(made) != 3 {
+			t.Fatalf("%d invocations, want 3", len(made))
+		}
+		for i, c := range made[1:] {
+			if wait := c.At.Sub(made[i].At); wait < 2*targetTimeout {
+				t.Errorf("invoked again after %v, while the function may run for %v more than the %v waited", wait, targetTimeout, targetTimeout)
+			}
+		}
+		letters, _ := s.letters()
+		if len(letters) != 1 || letters[0].Attributes["reprise-error-type"] != "UnknownOutcome" || letters[0].Attributes["reprise-attempts"] != "4" {
+			t.Errorf("dead letters %+v", letters)
+		}
+	})
+}
+
 // TestRuleForUnknownOutcomes has a schedule for them.
 func TestRuleForUnknownOutcomes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

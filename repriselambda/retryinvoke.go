@@ -78,7 +78,8 @@ func diagnose(err error) error {
 	}
 	_, sent := errors.AsType[*smithyhttp.RequestSendError](err)
 	_, cut := errors.AsType[*smithy.DeserializationError](err)
-	if sent || cut {
+	_, left := errors.AsType[*smithy.CanceledError](err) // our time was over: the SDK returns it in place of the first
+	if sent || cut || left {
 		return fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
 	}
 	return err // before anything was sent

@@ -8,7 +8,7 @@ import (
 
 // Observers returns an observer that calls all of them in order: for example your own, and
 // one that makes metrics. Each Starting gets the context that the one before returned; the
-// last trail that is not empty is used.
+// last trail that is not empty is used. If one panics, the others are called all the same.
 func Observers(all ...Observer) Observer {
 	return Observer{
 		Received: tellAll(all, func(o Observer) func(context.Context, Received) { return o.Received }),
@@ -40,9 +40,7 @@ func tellAll[E any](all []Observer, event func(Observer) func(context.Context, E
 		return told[0]
 	}
 	return func(ctx context.Context, e E) {
-		for _, f := range told {
-			f(ctx, e)
-		}
+		each(len(told), func(i int) { told[i](ctx, e) })
 	}
 }
 
@@ -57,15 +55,15 @@ func startAll(all []Observer) func(context.Context, *Message) (context.Context, 
 		return nil
 	}
 	return func(ctx context.Context, m *Message) (_ context.Context, trail string) {
-		for _, f := range told {
-			its, left := f(ctx, m)
+		each(len(told), func(i int) {
+			its, left := told[i](ctx, m)
 			if its != nil {
 				ctx = its
 			}
 			if left != "" {
 				trail = left
 			}
-		}
+		})
 		return ctx, trail
 	}
 }

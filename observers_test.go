@@ -12,7 +12,7 @@ import (
 
 // TestObserversTellEveryEventToAll: each event is passed on to all observers in order, and events
 // without a listener have no function. This is checked for all events, so a new one that is not
-// passed on fails.
+// passed on fails. One that panics keeps the event from no other one.
 func TestObserversTellEveryEventToAll(t *testing.T) {
 	events := reflect.TypeFor[reprise.Observer]()
 	for field := range events.Fields() {
@@ -22,6 +22,9 @@ func TestObserversTellEveryEventToAll(t *testing.T) {
 				var o reprise.Observer
 				reflect.ValueOf(&o).Elem().FieldByIndex(field.Index).Set(reflect.MakeFunc(field.Type, func(args []reflect.Value) []reflect.Value {
 					told = append(told, name)
+					if name == "panics" {
+						panic("as told")
+					}
 					if field.Type.NumOut() == 0 {
 						return nil
 					}
@@ -44,7 +47,15 @@ func TestObserversTellEveryEventToAll(t *testing.T) {
 			}
 			reflect.ValueOf(both).FieldByIndex(field.Index).Call(args)
 			reflect.ValueOf(reprise.Observers(listener("alone"))).FieldByIndex(field.Index).Call(args)
-			if diff := cmp.Diff([]string{"a", "b", "alone"}, told); diff != "" {
+			func() {
+				defer func() {
+					if recover() == nil {
+						t.Error("the panic does not reach the caller, which logs it")
+					}
+				}()
+				reflect.ValueOf(reprise.Observers(listener("panics"), listener("behind"))).FieldByIndex(field.Index).Call(args)
+			}()
+			if diff := cmp.Diff([]string{"a", "b", "alone", "panics", "behind"}, told); diff != "" {
 				t.Errorf("told (-want +got):\n%s", diff)
 			}
 		})

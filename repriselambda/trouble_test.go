@@ -465,3 +465,22 @@ func TestBadConfig(t *testing.T) {
 		}
 	}
 }
+
+// TestObserverThatPanics at each event keeps no invocation waiting for decisions that were made.
+func TestObserverThatPanics(t *testing.T) {
+	inModes(t, modes, func(t *testing.T, in mode) {
+		q := reprisetest.NewQueue(t, nil)
+		m := in.newMapping(t, q, does, repriselambda.Config{Retry: every40, Observer: reprise.Observer{
+			Attempt: func(context.Context, reprise.Attempt) { panic("attempt") },
+			Settled: func(context.Context, reprise.Settled) { panic("settled") },
+		}})
+		q.Send("ok 1", "fail 2")
+		began := time.Now()
+		if failed := m.invoke(); len(failed) != 1 || failed[0] != "fail 2" {
+			t.Errorf("failed: %v", failed)
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("the invocation took %v", took)
+		}
+	})
+}

@@ -27,16 +27,18 @@ type liveContext struct {
 	free   context.CancelFunc // of the timer; nil without a timeout
 }
 
-// start makes c the context of an attempt that begins now.
+// start makes c the context of an attempt that begins now. The machine may end it meanwhile.
 func (c *attemptContext) start(parent context.Context, timeout time.Duration) {
 	c.parent = parent
 	if timeout > 0 {
 		timed, free := context.WithTimeout(parent, timeout) // the timer must run even if the handler never uses the context
+		c.mu.Lock()
+		defer c.mu.Unlock()
 		c.make(timed, free)
 	}
 }
 
-// make makes the standard context. The caller holds c.mu, or is the only one that has c.
+// make makes the standard context. The caller holds c.mu.
 func (c *attemptContext) make(parent context.Context, free context.CancelFunc) {
 	c.live = &liveContext{free: free}
 	c.live.Context, c.live.cancel = context.WithCancelCause(parent)

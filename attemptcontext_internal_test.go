@@ -3,6 +3,7 @@ package reprise
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -66,6 +67,21 @@ func TestAttemptContextEnds(t *testing.T) {
 				c.end(context.Canceled)
 				stop(nil)
 			})
+		}
+	}
+}
+
+// TestLeaseLostAsTheAttemptStarts: the machine can end the context of a run that it has given out, while the
+// worker starts it.
+func TestLeaseLostAsTheAttemptStarts(t *testing.T) {
+	for range 5_000 {
+		var c attemptContext
+		var racing sync.WaitGroup
+		racing.Go(func() { c.end(ErrLeaseLost) })
+		c.start(t.Context(), time.Minute)
+		racing.Wait()
+		if cause := context.Cause(&c); !errors.Is(cause, ErrLeaseLost) {
+			t.Fatalf("the cause is %v, want %v", cause, ErrLeaseLost)
 		}
 	}
 }

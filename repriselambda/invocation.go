@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
@@ -120,7 +121,44 @@ func (in *invocation) ChangeMessageVisibilityBatch(ctx context.Context, batch *s
 		e.ReceiptHandle = &r.ReceiptHandle
 		e.VisibilityTimeout = min(e.VisibilityTimeout, max(longest, 1))
 	}
-	return in.Client.ChangeMessageVisibilityBatch(ctx, &capped, options...)
+	out, err := in.Client.ChangeMessageVisibilityBatch(ctx, &capped, options...)
+	if err != nil || !slices.ContainsFunc(out.Failed, tooLong) {
+		return out, err
+	}
+	return in.hideLess(ctx, &capped, out, options...)
+}
+
+// tooLong reports whether SQS may have refused an entry because of its 12 hours.
+func tooLong(f types.BatchResultErrorEntry) bool {
+	return f.SenderFault && aws.ToString(f.Code) == "InvalidParameterValue"
+}
+
+// hideLess asks once more for the messages that SQS has not hidden for as long as batch says, since
+// Lambda had received them earlier than receivedBy assumes: while the function is throttled, it keeps a
+// batch for up to the queue's visibility timeout.
+func (in *invocation) hideLess(ctx context.Context, batch *sqs.ChangeMessageVisibilityBatchInput, out *sqs.ChangeMessageVisibilityBatchOutput, options ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
+	less := *batch
+	less.Entries = nil
+	longest := int32((retry.MaxVisibility - in.queue.visibility(in.url)) / time.Second)
+	refused := slices.Clone(out.Failed)
+	for _, e := range batch.Entries {
+		if i := slices.IndexFunc(refused, func(f types.BatchResultErrorEntry) bool { return tooLong(f) && aws.ToString(f.Id) == *e.Id }); i >= 0 && e.VisibilityTimeout > longest {
+			e.VisibilityTimeout = max(longest, 1)
+			less.Entries = append(less.Entries, e)
+			refused = slices.Delete(refused, i, i+1)
+		}
+	}
+	if len(less.Entries) == 0 {
+		return out, nil
+	}
+	second, err := in.Client.ChangeMessageVisibilityBatch(ctx, &less, options...)
+	if err != nil {
+		return out, nil // SQS has answered for all of them before
+	}
+	both := *out
+	both.Successful = slices.Concat(out.Successful, second.Successful)
+	both.Failed = append(refused, second.Failed...)
+	return &both, nil
 }
 
 // GetQueueAttributes asks SQS about every ten minutes in the life of the process.

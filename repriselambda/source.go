@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
 
 	"github.com/reprise-sqs/reprise"
@@ -58,6 +60,21 @@ func (s *source) attributes(ctx context.Context, client reprise.Client, query *s
 		return last.out, last.err
 	}
 	return nil, err
+}
+
+// longTimeout is the visibility timeout that AWS recommends for the longest function.
+const longTimeout = 6 * 15 * time.Minute
+
+// visibility returns the queue's visibility timeout; longTimeout if it is not known.
+func (s *source) visibility(url string) time.Duration {
+	if kept, known := s.answers.Load(url); known {
+		if out := kept.(*answer).out; out != nil {
+			if seconds, err := strconv.Atoi(out.Attributes[string(types.QueueAttributeNameVisibilityTimeout)]); err == nil {
+				return time.Duration(seconds) * time.Second
+			}
+		}
+	}
+	return longTimeout
 }
 
 // once calls f only for the first finding of each code; it is nil if f is.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -483,4 +484,37 @@ func TestObserverThatPanics(t *testing.T) {
 			t.Errorf("the invocation took %v", took)
 		}
 	})
+}
+
+// TestHeldByTheMapping: while the function is throttled Lambda keeps a batch and tries again, for as long as
+// the queue's visibility timeout, and SQS counts its 12 hours from the receive. A message is hidden for nearly as
+// long as that permits all the same, and the others of its batch for as long as they are to wait.
+func TestHeldByTheMapping(t *testing.T) {
+	for _, denied := range []bool{false, true} {
+		inModes(t, modes, func(t *testing.T, in mode) {
+			q := reprisetest.NewQueue(t, map[string]string{"VisibilityTimeout": "360"})
+			cfg := repriselambda.Config{Retry: every40}
+			if denied {
+				cfg.Client, cfg.Via = unreadable{q.Client()}, reprise.ViaVisibility
+			}
+			m := in.newMapping(t, q, func(_ context.Context, m *reprise.Message) error {
+				wait, _ := time.ParseDuration(m.Body)
+				return reprise.RetryAfter(wait, errors.New("as told"))
+			}, cfg)
+			q.Send("12h", "1h")
+			m.event(10)
+			time.Sleep(visibility + time.Second)
+			event := m.event(10)
+			time.Sleep(visibility - 10*time.Second) // since then the function is throttled
+			began := time.Now()
+			m.invokeWith(event)
+			least := 12*time.Hour - visibility
+			if denied {
+				least = 12*time.Hour - 90*time.Minute
+			}
+			if got := waits(q, began); got["1h"] != time.Hour || got["12h"] < least {
+				t.Errorf("hidden for %v, want 1h, and %v or more", got, least)
+			}
+		})
+	}
 }

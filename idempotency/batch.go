@@ -292,6 +292,7 @@ func (b *batch) record(ctx context.Context, places []*place) {
 func (b *batch) free(ctx context.Context, places []*place, then func(p *place, held bool)) {
 	claims := make([]Claim, len(places))
 	for i, p := range places {
+		b.guard.keeper.letGo(p.run)
 		claims[i] = p.run.claim
 		p.settled = true
 	}

@@ -234,3 +234,80 @@ func TestStopReleasesTheKey(t *testing.T) {
 		}
 	})
 }
+
+// lasting is a store that keeps a released record, as those in databases do: an extension that comes after
+// the release begins a lease. Extensions take a second to come.
+type lasting struct {
+	mu      sync.Mutex
+	token   idempotency.Token
+	until   time.Time
+	extends int
+}
+
+func (s *lasting) Acquire(_ context.Context, batch []idempotency.Request) ([]idempotency.Answer, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if left := time.Until(s.until); left > 0 {
+		return []idempotency.Answer{{State: idempotency.InProgress, Wait: left}}, nil
+	}
+	s.token++
+	s.until = time.Now().Add(batch[0].Lease)
+	return []idempotency.Answer{{State: idempotency.Acquired, Token: s.token}}, nil
+}
+
+func (s *lasting) Complete(context.Context, []idempotency.Completion) ([]bool, error) {
+	return []bool{true}, nil
+}
+
+func (s *lasting) Release(context.Context, []idempotency.Claim) ([]bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.until = time.Now()
+	return []bool{true}, nil
+}
+
+func (s *lasting) Extend(_ context.Context, batch []idempotency.Extension) ([]bool, error) {
+	time.Sleep(time.Second)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.extends++
+	s.until = time.Now().Add(batch[0].Lease)
+	return []bool{true}, nil
+}
+
+// TestFailureDuringAnExtensionFreesTheKey: the release comes to the store after the extension that is under
+// way when the handler fails.
+func TestFailureDuringAnExtensionFreesTheKey(t *testing.T) {
+	fails := func(context.Context, *reprise.Message) error {
+		time.Sleep(30*time.Second + 500*time.Millisecond) // half a lease, and half of the trip
+		return errors.New("as told")
+	}
+	for name, once := range map[string]func(*testing.T, idempotency.Store) func() error{
+		"messages": func(t *testing.T, store idempotency.Store) func() error {
+			once, _ := guard(t, store, idempotency.Config{Lease: time.Minute})
+			return func() error { return once(handler(fails)).Handle(t.Context(), message("m")) }
+		},
+		"batches": func(t *testing.T, store idempotency.Store) func() error {
+			once, err := idempotency.NewBatch(store, idempotency.Config{Lease: time.Minute, Key: byID})
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := once(reprise.BatchHandlerFunc(func(ctx context.Context, ms []*reprise.Message) []error {
+				return []error{fails(ctx, ms[0])}
+			}))
+			return func() error { return h.HandleBatch(t.Context(), []*reprise.Message{message("m")})[0] }
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store := new(lasting)
+			run := once(t, store)
+			if err := run(); err == nil || errors.Is(err, idempotency.ErrInProgress) {
+				t.Fatalf("%s: %v", name, err)
+			}
+			time.Sleep(2 * time.Second)
+			if err := run(); errors.Is(err, idempotency.ErrInProgress) || store.extends != 2 {
+				t.Errorf("%s: the retry ends with %v, after %d extensions, want one in each run", name, err, store.extends)
+			}
+		})
+	}
+}

@@ -47,11 +47,21 @@ func (k *keeper) add(r *run, then time.Time) {
 }
 
 // remove stops keeping r's claim. It leaves the timer: setting it for each message would cost more
-// than letting it fire in vain once per lease.
-func (k *keeper) remove(r *run) {
+// than letting it fire in vain once per lease. It returns the trip under way that extends the claim;
+// nil if there is none.
+func (k *keeper) remove(r *run) (trip <-chan struct{}) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.held, r)
+	return r.trip
+}
+
+// letGo stops keeping r's claim before it is released. It waits for a trip that extends the claim: if
+// that came to the store after the release, it would begin a lease that nobody has.
+func (k *keeper) letGo(r *run) {
+	if trip := k.remove(r); trip != nil {
+		<-trip
+	}
 }
 
 // arm sets the timer. The caller holds k.mu.
@@ -121,13 +131,20 @@ func (k *keeper) next() (next time.Time) {
 func (k *keeper) renew(batch []*run) {
 	asked := time.Now()
 	limit := min(k.timeout, k.lease/5)
+	ended := make(chan struct{})
+	defer close(ended)
 	k.mu.Lock()
+	batch = slices.DeleteFunc(batch, func(r *run) bool { _, held := k.held[r]; return !held })
 	extensions := make([]Extension, len(batch))
 	for i, r := range batch {
 		extensions[i] = Extension{Claim: r.claim, Lease: k.lease}
 		limit = min(limit, r.expires.Sub(asked))
+		r.trip = ended
 	}
 	k.mu.Unlock()
+	if len(batch) == 0 {
+		return
+	}
 	held, err := trip(limit, k.extend, extensions)
 	if err != nil {
 		k.problem(err)
@@ -137,6 +154,7 @@ func (k *keeper) renew(batch []*run) {
 	k.mu.Lock()
 	for i, r := range batch {
 		_, present := k.held[r]
+		r.trip = nil
 		switch {
 		case !present: // its handler has ended meanwhile
 		case err != nil:

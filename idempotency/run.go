@@ -21,7 +21,9 @@ type run struct {
 	ctx       context.Context
 	cancel    context.CancelCauseFunc
 
-	expires, renewAt time.Time // guarded by keeper.mu
+	// Guarded by keeper.mu:
+	expires, renewAt time.Time
+	trip             <-chan struct{} // under way, which extends the claim; closed at its end
 
 	mu     sync.Mutex
 	result []byte
@@ -87,6 +89,7 @@ func (g *guard) run(ctx context.Context, m *reprise.Message, next reprise.Handle
 	defer func() {
 		g.end(r)
 		if !returned && r.protected() { // it panicked, or ended its goroutine
+			g.keeper.letGo(r)
 			g.release(ctx, r.claim)
 			g.observe(ctx, Event{Kind: KindFailed, Message: m, Key: r.claim.Key})
 		}
@@ -97,6 +100,7 @@ func (g *guard) run(ctx context.Context, m *reprise.Message, next reprise.Handle
 	case !r.protected():
 		return err
 	case err != nil:
+		g.keeper.letGo(r)
 		return g.released(ctx, m, r, err, g.release(ctx, r.claim))
 	}
 	completion := r.completion()

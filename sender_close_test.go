@@ -131,6 +131,29 @@ func TestSenderSaysWhatCloseLeft(t *testing.T) {
 	}
 }
 
+// TestSenderSaysWhatFailedWhileItCloses: Close returns each message that fails from then on, also those whose
+// callers give up first: one in a request, one in backoff.
+func TestSenderSaysWhatFailedWhileItCloses(t *testing.T) {
+	for _, fault := range []sqsserver.Fault{{Kind: sqsserver.FaultSlowReply, Delay: 10 * time.Second}, {Kind: sqsserver.FaultThrottle}} {
+		synctest.Test(t, func(t *testing.T) {
+			q := reprisetest.NewQueue(t, nil)
+			q.Fault(fault)
+			s, _ := newSender(t, q, reprise.SenderConfig{})
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			var sent []reprise.Sent
+			var sending sync.WaitGroup
+			sending.Go(func() { sent, _ = s.Send(ctx, outgoing("order")...) })
+			time.Sleep(time.Second)
+			unsent, err := s.Close(t.Context())
+			sending.Wait()
+			if len(unsent) != 1 || err == nil || !errors.Is(unsent[0].Err, context.DeadlineExceeded) || unsent[0].Err.Error() != sent[0].Err.Error() {
+				t.Errorf("%s: Close returns %v, %v; the caller was told %v", fault.Kind, unsent, err, sent)
+			}
+		})
+	}
+}
+
 // TestSenderToldFunctionsDoNoHarm: a function that panics, ends its goroutine or submits the next
 // message when there is no room delays no other result.
 func TestSenderToldFunctionsDoNoHarm(t *testing.T) {

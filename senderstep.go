@@ -129,6 +129,7 @@ func (s *Sender) applyEffect(e sending.Effect, cause error, calls *userCalls) {
 	case sending.Abandoned: // Send has returned already
 		s.counts.Failed++
 		p.call.results[p.at].Err = p.givenUp(cause)
+		s.noteUnsent(p, p.call.results[p.at].Err)
 	case sending.Complain:
 		calls.complaint = p.sent.Err
 	}
@@ -143,8 +144,8 @@ func (s *Sender) answer(p *parcel, from sending.State, calls *userCalls) {
 	case from != sending.Outside:
 		s.counts.Failed++
 	}
-	if s.machine.Closing() && p.sent.Err != nil && from != sending.Outside {
-		s.unsent = append(s.unsent, Unsent{Message: p.message, Err: p.sent.Err})
+	if p.sent.Err != nil && from != sending.Outside {
+		s.noteUnsent(p, p.sent.Err)
 	}
 	if p.tell == nil {
 		p.call.results[p.at] = p.sent
@@ -155,6 +156,13 @@ func (s *Sender) answer(p *parcel, from sending.State, calls *userCalls) {
 		calls.answered = make([]*parcel, 0, maxBatch)
 	}
 	calls.answered = append(calls.answered, p)
+}
+
+// noteUnsent notes, for Close, that an accepted message has failed with err.
+func (s *Sender) noteUnsent(p *parcel, err error) {
+	if s.machine.Closing() {
+		s.unsent = append(s.unsent, Unsent{Message: p.message, Err: err})
+	}
 }
 
 // wakeBy sets the timer, unless it fires before that anyway: under load batches fill long

@@ -243,16 +243,14 @@ func (p *run) queueOf(ctx context.Context, l letter) (q *queue, problem string) 
 // is known to a second.
 const doubtful = 3 * time.Second
 
-// cameBack reports whether l tells that it is a message that this run has sent back. A service that
-// still refuses it at once makes it a dead letter again within the second of the start.
+// cameBack reports whether l is a message that this run has sent back, or tells that it is. A service that
+// still refuses it at once makes it a dead letter again within the second of the start; one that SQS
+// itself moves, whenever that is, keeps its id and the time at which it was sent.
 func (p *run) cameBack(l letter) bool {
 	story, _, err := reprise.ReadStory(p.QueueURL, l.Message, p.Keys)
-	if err != nil {
-		return false
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.made[story.Message] || p.made[story.Origin]
+	return p.made[l.id()] || err == nil && (p.made[story.Message] || p.made[story.Origin])
 }
 
 // sendBack sends letters to their queue, and returns those that were confirmed, which are to be deleted.

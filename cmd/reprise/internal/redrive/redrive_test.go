@@ -337,6 +337,30 @@ func TestNotInCirclesAtOnce(t *testing.T) {
 	})
 }
 
+// TestNotInCirclesBySQS: nor is what SQS itself moves back, which keeps the time at which it was sent, within that second.
+func TestNotInCirclesBySQS(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := reprisetest.NewQueue(t, nil)
+		dead := source.NewDeadLetterQueue(100)
+		moved := func(sent int) {
+			for _, m := range source.Messages() {
+				if sent > 5 {
+					return // it has gone round
+				}
+				if err := source.Server().DeadLetter(source.ARN(), m.ID); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		source.Send("m")
+		moved(0)
+		report := redriven(t, dead, redrive.Redrive{Progress: moved})
+		if report.Sent[source.URL()] != 1 || len(report.Left) != 1 || !slices.Equal(bodies(dead), []string{"m"}) {
+			t.Errorf("report %+v; left %q", report, bodies(dead))
+		}
+	})
+}
+
 // TestDryRunAndMax: a dry run leaves everything, and no more are sent than permitted.
 func TestDryRunAndMax(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -25,7 +25,8 @@ type deadFlags struct {
 }
 
 const aboutPartial = `If not all letters could be looked at, the exit code is 3: when the command is
-stopped, after seven and a half minutes, and before 100,000 messages are in flight.`
+stopped, after seven and a half minutes, before 100,000 messages are in flight, and if a
+FIFO queue has more behind those that are looked at.`
 
 func (a *app) dead() *cobra.Command {
 	var f deadFlags

@@ -40,8 +40,9 @@ redrive.
 Messages that arrive after the start, or that TO refuses, stay, are counted, and make
 the exit code 3. FROM counts as empty when three long polls in a row find nothing. The
 messages that a killed command was working on are visible again after 15 minutes. If not all
-messages could be looked at, because 100,000 that are not selected had to be held, or because
-a dry run took seven and a half minutes, the exit code is 3, too.
+messages could be looked at, because 100,000 that are not selected had to be held, because a dry
+run took seven and a half minutes, or because a FIFO queue has more behind ten of their
+group that stay, the exit code is 3, too.
 
 ` + aboutJob + `
 

@@ -121,7 +121,8 @@ Then those that are in flight or delayed are searched, too. Otherwise messages a
 ` + fmt.Sprintf(aboutLook, longLook) + `
 Of a queue with a RedrivePolicy that can move many messages, so a search needs --yes.
 A search ends after half of that time, and before 100,000 messages are in flight: then,
-and when it is stopped, the exit code is 3, since there may be more.
+when it is stopped, and when a FIFO queue has more behind those that are looked at, the exit
+code is 3, since there may be more.
 
 ` + aboutOperatorEndpoint,
 		Example: `  reprise search orders --where customer.id=42

@@ -59,8 +59,7 @@ a FIFO queue the letters of their group behind them stay too.
 
 A letter is deleted only after SQS has confirmed the
 message that was sent for it: a crash in between leaves both, and for five minutes
-a FIFO queue drops the second. No letter is lost. On a FIFO queue a dry run sees only the
-first of each group, at most ten.
+a FIFO queue drops the second. No letter is lost.
 
 Up to 16 batches of ten go at once; of a FIFO queue, or to one, one at a time, so that
 each group keeps its order. So a kill can leave both of up to 160 letters. --rate and
@@ -72,8 +71,8 @@ others have received are hidden, and so are, for 15 minutes, those that a killed
 was working on. Every look at a letter, also by --dry-run, counts as a receive. Letters that
 stay, because they are not selected or it is a dry run, are hidden until the end, and a queue
 may have 120,000 messages in flight: if 100,000 have to be held, if too many are in flight
-already, or if a dry run takes seven and a half minutes, the command ends with the exit code 3,
-since there may be more.
+already, if a dry run takes seven and a half minutes, or if a FIFO queue has letters behind
+ten of their group that stay, the command ends with the exit code 3, since there may be more.
 
 ` + aboutJob + `
 

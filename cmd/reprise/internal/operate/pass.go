@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -123,20 +124,25 @@ func (p Pass) Receive(ctx context.Context, stop <-chan struct{}, visit func(batc
 	o := r.outcome
 	o.Deleted, o.NotDeleted = r.ledger.done-r.ledger.undone, r.ledger.undone
 	if r.emptied && o.Partial == "" {
-		o.Partial = r.quotaUsedUp(ctx)
+		o.Partial = r.notShown(ctx)
 	}
 	return o, errors.Join(r.problem, r.release(ctx))
 }
 
-// quotaUsedUp is why receives may have brought nothing although messages are visible: with as many in flight
-// as its quota permits, a queue looks empty. If that cannot be known, it is not said.
-func (r *passRun) quotaUsedUp(ctx context.Context) string {
+// notShown is why receives may have brought nothing although messages are visible. With as many in flight as its quota
+// permits, a queue looks empty; and of a FIFO group SQS shows nothing behind the messages that the pass holds, which
+// are ten at most. If that cannot be known, it is not said.
+func (r *passRun) notShown(ctx context.Context) string {
 	attributes, err := Ref{r.QueueURL, r.Client}.Attributes(ctx)
 	if err != nil {
 		return ""
 	}
-	if number(attributes[string(types.QueueAttributeNameApproximateNumberOfMessagesNotVisible)]) < crowded {
-		return ""
+	visible := number(attributes[string(types.QueueAttributeNameApproximateNumberOfMessages)])
+	switch {
+	case number(attributes[string(types.QueueAttributeNameApproximateNumberOfMessagesNotVisible)]) >= crowded:
+		return fmt.Sprintf("looked at %d messages: so many of the queue are in flight that SQS may show no more (its quota is %d); run it again when they are fewer", r.outcome.Looked, plan.MaxInFlight)
+	case strings.HasSuffix(r.QueueURL, ".fifo") && len(r.held) > 0 && visible > 0:
+		return fmt.Sprintf("looked at %d messages: SQS counts %d more, and shows no message of a FIFO group behind the first ten; run it again when those before them are deleted or moved", r.outcome.Looked, visible)
 	}
-	return fmt.Sprintf("looked at %d messages: so many of the queue are in flight that SQS may show no more (its quota is %d); run it again when they are fewer", r.outcome.Looked, plan.MaxInFlight)
+	return ""
 }

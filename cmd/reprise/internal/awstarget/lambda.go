@@ -43,8 +43,8 @@ type LambdaConfig struct {
 
 // Lambda invokes a function for each message and waits for its end. An error of the function
 // is retried by the policy. A function that cannot be invoked, or whose code cannot be
-// loaded, is unavailable, whatever the message. An event that the function answers with the
-// message among batchItemFailures has failed.
+// loaded, is unavailable, whatever the message. An event that the function answers with
+// batchItemFailures has failed.
 type Lambda struct {
 	cfg    LambdaConfig
 	region string
@@ -78,7 +78,7 @@ func (l *Lambda) Handle(ctx context.Context, m *reprise.Message) error {
 		return l.failed(out.Payload)
 	}
 	if !l.cfg.Body {
-		return itemFailure(out.Payload, m.ID)
+		return itemFailure(out.Payload)
 	}
 	return nil
 }
@@ -143,20 +143,21 @@ func shortened(text string) string {
 	return text
 }
 
-// itemFailure returns an error if the answer to an event names the message as failed.
-func itemFailure(payload []byte, id string) error {
+// itemFailure returns an error if the answer to an event has failures. The event has one message: they are either its own
+// or, as for Lambda, fail the whole batch, because they name no message of it.
+func itemFailure(payload []byte) error {
 	var answer struct {
-		Failures []struct {
-			ID string `json:"itemIdentifier"`
-		} `json:"batchItemFailures"`
+		Failures json.RawMessage `json:"batchItemFailures"`
 	}
 	_ = json.Unmarshal(payload, &answer) // a function without partial batch responses answers what it likes
-	for _, failure := range answer.Failures {
-		if failure.ID == id || failure.ID == "" { // an empty one fails the whole batch, as for Lambda
-			return errors.New("the function reported the message in batchItemFailures")
-		}
+	if answer.Failures == nil {
+		return nil
 	}
-	return nil
+	var failures []json.RawMessage
+	if err := json.Unmarshal(answer.Failures, &failures); err == nil && len(failures) == 0 {
+		return nil
+	}
+	return errors.New("the function reported the message in batchItemFailures")
 }
 
 // record is a message in an event of SQS.

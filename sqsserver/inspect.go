@@ -161,6 +161,18 @@ func (s *Server) Messages(queue string, page Page) ([]MessageInfo, error) {
 	}
 }
 
+// Bound returns a number that the Numbers of all messages in a queue, named by its name, URL or ARN, are below.
+// Whoever reads the queue page by page until that has seen all that were in it, however many come meanwhile: those
+// have higher numbers, unless they take the places of messages that have gone, before others that are older.
+func (s *Server) Bound(queue string) (bound uint64, err error) {
+	q := s.find(&s.direct, queue)
+	if q == nil {
+		return 0, fmt.Errorf("sqsserver: messages of queue %q: %w", queue, errQueueDoesNotExist())
+	}
+	err = s.underLock(q, func(time.Time) { bound = s.engine.Bound(q.engine) })
+	return bound, err
+}
+
 // messagesNumbered is Messages of those with the numbers.
 func (s *Server) messagesNumbered(q *queue, page Page) (infos []MessageInfo, err error) {
 	for numbers := range slices.Chunk(page.Numbers, messagesPerLook) {

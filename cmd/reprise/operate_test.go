@@ -159,21 +159,24 @@ func TestLookEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	proxy := httputil.NewSingleHostReverseProxy(to)
-	began, pages := time.Now().UTC(), 0
-	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !strings.HasSuffix(r.URL.Path, "/messages") {
-			proxy.ServeHTTP(w, r)
-			return
+	send := func(n int, body string) {
+		got := reprise(t, strings.Repeat(body+"\n", n), "send", "--queue", "orders", "--endpoint", endpoint)
+		if got.code != 0 {
+			t.Error(got.stderr)
 		}
-		pages++ // the first is asked for to see whether there are any
-		at := began.Add(time.Duration(pages-1) * time.Second)
-		fmt.Fprintf(w, `{"at":%q,"messages":[{"id":"m-%d","body":"x","sent":%q,"state":"visible","body_bytes":1}],"looked":1,"next":"%d"}`,
-			at.Format(time.RFC3339Nano), pages, began.Add(time.Duration(2*pages-8)*time.Second).Format(time.RFC3339Nano), pages)
+	}
+	send(1100, "old")
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		proxy.ServeHTTP(w, r)
+		if strings.HasSuffix(r.URL.Path, "/messages") {
+			send(600, "new") // more than a page has
+		}
 	}))
 	defer front.Close()
-	got := reprise(t, "", "search", "orders", "--endpoint", front.URL, "--body", "x", "--json")
-	if rows := records(t, got.stdout); got.code != 0 || len(rows) != 4 {
-		t.Errorf("exit code %d after %d messages, want those until the first that was sent after the start: %s%s", got.code, len(rows), got.stdout, got.stderr)
+	got := reprise(t, "", "search", "orders", "--endpoint", front.URL, "--body", ".", "--json")
+	old := strings.Count(got.stdout, `"body":"old"`)
+	if rows := records(t, got.stdout); got.code != 0 || old != 1100 || len(rows) > 2000 {
+		t.Errorf("exit code %d after %d messages, %d of 1100 old ones among them: %s", got.code, len(rows), old, got.stderr)
 	}
 }
 

@@ -29,6 +29,10 @@ func (e *Engine) AppendMessages(page []Delivery, now time.Time, q *Queue, after 
 	return page
 }
 
+// Bound returns a number that those of all messages in the queue are below. A message that comes later has a higher one,
+// unless it takes the place of one that has gone.
+func (e *Engine) Bound(q *Queue) uint64 { return uint64(q.messages.used+1) << 32 }
+
 // Hidden calls look for the messages that are delayed or in flight, in the order of
 // [Engine.Messages]: with the number of each one's receipts, and when it becomes visible. It looks
 // at the given number of slots after the number after (0 to begin), and returns the number to

@@ -3,6 +3,7 @@ package admin
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -43,7 +44,8 @@ type Messages struct {
 	Messages []Message `json:"messages"`
 	// Looked is how many messages were looked at for this page.
 	Looked int `json:"looked"`
-	// Next is the value of after for the next page; empty: there is none.
+	// Next is the value of after for the next page; empty: there is none. The pages have all messages that were in the
+	// queue at the first, and are there still. They end with these, however many are sent meanwhile.
 	Next string `json:"next,omitempty"`
 }
 
@@ -88,11 +90,9 @@ func (a *API) messages(r *http.Request) (page Messages, err error) {
 	if state != "" && state != string(sqsserver.Visible) && state != string(sqsserver.Delayed) && state != string(sqsserver.InFlight) {
 		return page, problem(http.StatusBadRequest, "bad-request", "state is %q: pass visible, delayed or in flight, or leave it out for all", state)
 	}
-	after := uint64(0)
-	if text := query.Get("after"); text != "" {
-		if after, err = strconv.ParseUint(text, 10, 64); err != nil {
-			return page, problem(http.StatusBadRequest, "bad-request", "after is %q: pass next of the page before", text)
-		}
+	after, err := placeOf(query.Get("after"))
+	if err != nil {
+		return page, err
 	}
 	selection, err := selectionOf(query)
 	if err != nil {
@@ -104,15 +104,23 @@ func (a *API) messages(r *http.Request) (page Messages, err error) {
 	}
 	asks := a.asker(queue)
 	page.At, page.Messages = server.Now().UTC(), []Message{}
+	if after.bound == 0 {
+		if after.bound, err = server.Bound(queue); err != nil {
+			return page, inspectError(err)
+		}
+	}
 	bytes := 0
 	for page.Looked < scanned {
-		infos, err := server.Messages(queue, sqsserver.Page{After: after, Limit: look})
+		infos, err := server.Messages(queue, sqsserver.Page{After: after.number, Limit: look})
 		if err != nil {
 			return page, inspectError(err)
 		}
 		for i := range infos {
+			if infos[i].Number >= after.bound {
+				return page, nil
+			}
 			page.Looked++
-			after = infos[i].Number
+			after.number = infos[i].Number
 			if state != "" && string(infos[i].State) != state {
 				continue
 			}
@@ -127,7 +135,7 @@ func (a *API) messages(r *http.Request) (page Messages, err error) {
 			m.Body = beginning(m.Body, shown)
 			page.Messages = append(page.Messages, m)
 			if bytes += m.Size(); len(page.Messages) == limit || bytes >= maxPage {
-				page.Next = strconv.FormatUint(after, 10)
+				page.Next = after.String()
 				return page, nil
 			}
 		}
@@ -138,8 +146,29 @@ func (a *API) messages(r *http.Request) (page Messages, err error) {
 			return page, r.Context().Err()
 		}
 	}
-	page.Next = strconv.FormatUint(after, 10)
+	page.Next = after.String()
 	return page, nil
+}
+
+// place is where the next page of a queue begins: after the message with a number. Pages end at the bound that the queue
+// had at the first of them, since messages can come faster than pages are read.
+type place struct{ number, bound uint64 }
+
+func (p place) String() string { return fmt.Sprintf("%d-%d", p.number, p.bound) }
+
+// placeOf reads the parameter after; empty: the first page is asked for.
+func placeOf(text string) (p place, err error) {
+	if text == "" {
+		return p, nil
+	}
+	number, bound, bounded := strings.Cut(text, "-")
+	if p.number, err = strconv.ParseUint(number, 10, 64); err == nil && bounded {
+		p.bound, err = strconv.ParseUint(bound, 10, 64)
+	}
+	if err != nil {
+		return p, problem(http.StatusBadRequest, "bad-request", "after is %q: pass next of the page before", text)
+	}
+	return p, nil
 }
 
 func (a *API) message(r *http.Request) (m Message, err error) {

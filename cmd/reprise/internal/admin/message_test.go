@@ -58,6 +58,52 @@ func withMessages(t *testing.T) (*served, *sqsserver.Server) {
 	return serve(t, func(cfg *admin.Config) { cfg.Server, cfg.JobQueue = server, jobQueue }), server
 }
 
+// TestPagesEnd: pages have all that was in a queue at the first, although what is sent meanwhile takes the places of messages
+// that have gone, and they end with that, although there is always more.
+func TestPagesEnd(t *testing.T) {
+	s, server := withMessages(t)
+	send := func(n int, body string) {
+		t.Helper()
+		for range n {
+			in := &sqsserver.SendMessageInput{QueueUrl: "orders"}
+			in.MessageBody = body
+			if _, err := server.SendMessage(t.Context(), in); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	send(10, "old")
+	for { // what was sent before goes, and leaves its places
+		out, err := server.ReceiveMessage(t.Context(), &sqsserver.ReceiveMessageInput{QueueUrl: "orders"})
+		if err != nil || len(out.Messages) != 1 {
+			t.Fatal(out, err)
+		}
+		if out.Messages[0].Body == "old" {
+			break
+		}
+		if err := server.DeleteMessage(t.Context(), &sqsserver.DeleteMessageInput{QueueUrl: "orders", ReceiptHandle: out.Messages[0].ReceiptHandle}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	old, after, pages := 0, "", 0
+	for pages = 1; pages < 20; pages++ {
+		_, text := s.call("GET", admin.Path+"queues/orders/messages?limit=4&after="+after, "")
+		page := decode[admin.Messages](t, text)
+		for _, m := range page.Messages {
+			if m.Body == "old" {
+				old++
+			}
+		}
+		if after = page.Next; after == "" {
+			break
+		}
+		send(5, "new")
+	}
+	if old != 10 || pages == 20 {
+		t.Errorf("%d of 10 old messages on %d pages", old, pages)
+	}
+}
+
 // TestMessages: a queue in pages, in all states or in one, with the beginning of each body; nothing is
 // received by that.
 func TestMessages(t *testing.T) {

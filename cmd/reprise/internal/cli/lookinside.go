@@ -61,8 +61,7 @@ const (
 )
 
 // each hands the messages of the queue to visit, some at a time. Without receives it has no use for
-// verdicts, and ends where messages begin that were sent after its start: others may be sent faster than
-// they can be printed.
+// verdicts. It ends although others may be sent faster than they can be printed: see admin.Messages.Next.
 func (l *look) each(visit func([]operate.Message, time.Time) ([]operate.Verdict, error)) (o operate.Outcome, err error) {
 	if l.inside == nil {
 		return l.pass.Run(l.app.ctx, l.app.drain, visit)
@@ -70,7 +69,6 @@ func (l *look) each(visit func([]operate.Message, time.Time) ([]operate.Verdict,
 	ctx, stop := l.app.interruptible()
 	defer stop()
 	matched := 0
-	var start time.Time // the server's
 	for page := (admin.MessagesPage{State: string(l.inside.state), Selection: l.inside.selection, Limit: insidePage, Body: wholeBody}); ; {
 		if l.pass.Most > 0 {
 			page.Limit = min(insidePage, l.pass.Most-matched)
@@ -84,9 +82,6 @@ func (l *look) each(visit func([]operate.Message, time.Time) ([]operate.Verdict,
 			return o, nil
 		case err != nil:
 			return o, l.unshown(err)
-		}
-		if start.IsZero() {
-			start = got.At
 		}
 		o.Looked += got.Looked
 		matched += len(got.Messages)
@@ -103,8 +98,7 @@ func (l *look) each(visit func([]operate.Message, time.Time) ([]operate.Verdict,
 			return o, nil
 		case err != nil:
 			return o, err
-		case got.Next == "" || l.pass.Most > 0 && matched >= l.pass.Most,
-			len(batch) > 0 && batch[len(batch)-1].Sent.After(start): // the server lists messages in the order in which they came
+		case got.Next == "" || l.pass.Most > 0 && matched >= l.pass.Most:
 			return o, nil
 		}
 		page.After = got.Next

@@ -13,10 +13,16 @@ import (
 )
 
 // TestInsideLookAtMostSoMany: a look at the messages that a server shows takes as many as were asked for, also if these are
-// more than it asks for at once, and not one more.
+// more than it asks for at once, and not one more. It goes on behind messages that were sent after its start, which take
+// the places of those that have gone.
 func TestInsideLookAtMostSoMany(t *testing.T) {
 	const has = 1700
-	sent := time.Now().Add(-time.Hour)
+	sent := func(i int) time.Time {
+		if i%insidePage == insidePage-1 {
+			return time.Now().Add(time.Hour)
+		}
+		return time.Now().Add(-time.Hour)
+	}
 	process := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		limit, err := strconv.Atoi(r.URL.Query().Get("limit"))
 		if err != nil || limit < 1 {
@@ -25,7 +31,7 @@ func TestInsideLookAtMostSoMany(t *testing.T) {
 		from, _ := strconv.Atoi(r.URL.Query().Get("after")) // "": the first page
 		page := admin.Messages{At: time.Now()}
 		for i := from; i < min(from+limit, has); i++ {
-			page.Messages = append(page.Messages, admin.Message{Message: operate.Message{ID: strconv.Itoa(i), Sent: sent}, State: "visible"})
+			page.Messages = append(page.Messages, admin.Message{Message: operate.Message{ID: strconv.Itoa(i), Sent: sent(i)}, State: "visible"})
 		}
 		if page.Looked = len(page.Messages); from+limit < has {
 			page.Next = strconv.Itoa(from + limit)

@@ -71,3 +71,9 @@ require (
 	github.com/redis/go-redis/v9 v9.23.0
 	gocloud.dev v0.47.0
 )
+
+replace (
+	github.com/reprise-sqs/reprise => ..
+	github.com/reprise-sqs/reprise/adapters/redisstore => ../adapters/redisstore
+	github.com/reprise-sqs/reprise/adapters/repriseotel => ../adapters/repriseotel
+)

@@ -18,3 +18,5 @@ require (
 	github.com/stretchr/testify v1.12.1 // indirect
 	golang.org/x/net v0.59.0 // indirect
 )
+
+replace github.com/reprise-sqs/reprise => ../..

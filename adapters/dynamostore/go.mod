@@ -17,3 +17,5 @@ require (
 	github.com/aws/aws-sdk-go-v2/service/sqs v1.52.9 // indirect
 	github.com/aws/smithy-go v1.28.8 // indirect
 )
+
+replace github.com/reprise-sqs/reprise => ../..

@@ -27,3 +27,5 @@ require (
 	golang.org/x/text v0.41.0 // indirect
 	golang.org/x/tools v0.50.0 // indirect
 )
+
+replace github.com/reprise-sqs/reprise => ../..

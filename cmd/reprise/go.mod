@@ -109,3 +109,10 @@ require (
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260928230214-8a89bd6388cc // indirect
 	google.golang.org/grpc v1.83.2 // indirect
 )
+
+replace (
+	github.com/reprise-sqs/reprise => ../..
+	github.com/reprise-sqs/reprise/adapters/dynamostore => ../../adapters/dynamostore
+	github.com/reprise-sqs/reprise/adapters/repriseotel => ../../adapters/repriseotel
+	github.com/reprise-sqs/reprise/adapters/s3payload => ../../adapters/s3payload
+)

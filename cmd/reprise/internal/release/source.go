@@ -118,8 +118,10 @@ func inOrder(modules []module) (sorted []module, err error) {
 	return sorted, nil
 }
 
-// requireVersion writes version into every requirement and every replacement of the
-// workspace's own modules.
+// requireVersion writes version into every requirement of the workspace's own modules. In a
+// go.mod it takes the place of where they are: go install refuses a module that replaces
+// another. The workspace keeps the replacement, of that version: the go command asks for the
+// go.mod of a requirement even where the workspace has the module.
 func requireVersion(source, version string) error {
 	workspace, err := readWorkspace(source)
 	if err != nil {
@@ -139,24 +141,28 @@ func requireVersion(source, version string) error {
 				return err
 			}
 		}
+		for _, line := range slices.Clone(file.Replace) {
+			replace := *line // DropReplace clears the line
+			if !isOurs(replace.Old.Path) {
+				continue
+			}
+			if err := file.DropReplace(replace.Old.Path, replace.Old.Version); err != nil {
+				return err
+			}
+			folder := path.Join(use.Path, replace.New.Path)
+			if folder != "." {
+				folder = "./" + folder
+			}
+			if err := workspace.AddReplace(replace.Old.Path, version, folder, ""); err != nil {
+				return err
+			}
+		}
 		file.Cleanup()
 		text, err := file.Format()
 		if err != nil {
 			return err
 		}
 		if err := os.WriteFile(name, text, 0o644); err != nil {
-			return err
-		}
-	}
-	for _, line := range slices.Clone(workspace.Replace) {
-		replace := *line // DropReplace clears the line
-		if !isOurs(replace.Old.Path) {
-			continue
-		}
-		if err := workspace.DropReplace(replace.Old.Path, replace.Old.Version); err != nil {
-			return err
-		}
-		if err := workspace.AddReplace(replace.Old.Path, version, replace.New.Path, replace.New.Version); err != nil {
 			return err
 		}
 	}

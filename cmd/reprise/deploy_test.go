@@ -240,39 +240,3 @@ func TestComposeFile(t *testing.T) {
 		}
 	})
 }
-
-// TestWorkflows: actionlint accepts the workflows, and shellcheck, where it is installed,
-// the scripts of the action and of CI.
-func TestWorkflows(t *testing.T) {
-	t.Parallel()
-	t.Run("actionlint", func(t *testing.T) {
-		succeeds(t, ".", pinned(t, "actionlint"), "-no-color")
-	})
-	t.Run("shellcheck", func(t *testing.T) {
-		entries, err := os.ReadDir(filepath.Join(root, ".ci"))
-		if err != nil || len(entries) < 5 {
-			t.Fatalf("there are %v (%v), want the scripts of CI", entries, err)
-		}
-		args := []string{"-x", "deploy/action/start.sh"} // -x: what a script sources is read, too
-		for _, e := range entries {
-			args = append(args, ".ci/"+e.Name())
-		}
-		succeeds(t, ".", installed(t, "shellcheck"), args...)
-	})
-	t.Run("templates", func(t *testing.T) {
-		files, err := filepath.Glob(filepath.Join(root, ".github/ISSUE_TEMPLATE/*.yml"))
-		if err != nil || len(files) < 3 {
-			t.Fatalf("there are %v (%v), want templates and their configuration", files, err)
-		}
-		for _, name := range append(files, filepath.Join(root, ".github/dependabot.yml"), filepath.Join(root, "action.yml")) {
-			text, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var content map[string]any
-			if err := yaml.UnmarshalWithOptions(text, &content, yaml.Strict()); err != nil || len(content) < 2 {
-				t.Errorf("%s has %v: %v", name, content, err)
-			}
-		}
-	})
-}

@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// What docs/start.md has as the test of a day of retries.
+// What docs/go.md has as the test of a day of retries.
 func TestOrdersOutliveADayOfOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // time passes as fast as nothing happens
 		orders := reprisetest.NewQueue(t, nil)

@@ -163,10 +163,10 @@ func TestRecovery(t *testing.T) {
 		for _, share := range shares {
 			r := recovery{messages: 1000, concurrency: 10, takes: 50 * time.Millisecond, errors: share, keyed: keyed}
 			median, without := r.runs(t, seeds)
-			fmt.Fprintf(&table, "| %.0f %% | %s, %s |", share*100, seconds(median+healthyTime), seconds(without.took+healthyTime))
+			fmt.Fprintf(&table, "| %.0f %% | %s/%s |", share*100, seconds(median+healthyTime), seconds(without.took+healthyTime))
 			for _, r.outage = range outages {
 				median, got := r.runs(t, seeds)
-				fmt.Fprintf(&table, " %s, %s |", seconds(median), seconds(got.took))
+				fmt.Fprintf(&table, " %s/%s |", seconds(median), seconds(got.took))
 				allowed := (without.took+healthyTime)*3/2 + max(10*time.Second, r.outage*15/100)
 				if got.late > allowed {
 					t.Errorf("%.0f %% errors, keyed %v: %v after the end of an outage of %v, without its own backoff, a message is done; allowed are %v", share*100, keyed, got.late, r.outage, allowed)
@@ -184,7 +184,7 @@ func TestRecovery(t *testing.T) {
 	t.Logf("the median and the worst time until all is done:\n\n%s", table.String())
 }
 
-func seconds(d time.Duration) string { return fmt.Sprintf("%.0f s", math.Ceil(d.Seconds())) }
+func seconds(d time.Duration) string { return fmt.Sprintf("%.0f", math.Ceil(d.Seconds())) }
 
 func spoken(d time.Duration) string {
 	switch {

@@ -371,7 +371,7 @@ func TestAttackPoisonCostsItsShare(t *testing.T) {
 	healthy := poison{kind: "none", send: func(*testing.T, *poisoned, int) {}}
 	_, without := healthy.measure(t, *poisonTime)
 	var table strings.Builder
-	fmt.Fprint(&table, "| one message a minute | its runs | given up | its share of the places | throughput of the rest | restarts | health at worst |\n|---|---|---|---|---|---|---|\n")
+	fmt.Fprint(&table, "| one message a minute | its runs | given up | its share, % | rest, % | restarts | health at worst |\n|---|---|---|---|---|---|---|\n")
 	for i, kind := range poisons {
 		if i%race.Fewer(1, 6) != 0 {
 			continue
@@ -379,7 +379,7 @@ func TestAttackPoisonCostsItsShare(t *testing.T) {
 		t.Run(kind.kind, func(t *testing.T) {
 			share, p := kind.measure(t, *poisonTime)
 			rest := float64(len(p.others)) / float64(len(without.others))
-			fmt.Fprintf(&table, "| %s | %d | %d | %.1f %% | %.1f %% | %d | %v |\n", kind.kind, p.runs, p.givenUp, 100*share, 100*rest, p.restarts, p.worst.Health)
+			fmt.Fprintf(&table, "| %s | %d | %d | %.1f | %.1f | %d | %v |\n", kind.kind, p.runs, p.givenUp, 100*share, 100*rest, p.restarts, p.worst.Health)
 			down := float64(p.restarts) * restartTakes.Seconds() / poisonTime.Seconds()
 			if least := 1 - share - down - kind.costs - 0.02; rest < least {
 				t.Errorf("the others have %.1f %% of their throughput, want %.1f %%: the poison takes %.1f %% of the places, restarts %.1f %% of the time\n%+v", 100*rest, 100*least, 100*share, 100*down, p.worst)

@@ -11,17 +11,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestLinesForOtherLanguages runs the lines that docs/async-lambda.md gives for
+// TestLinesForOtherLanguages runs the wrappers that examples/asynclambda has for
 // functions in Python and JavaScript, and holds them to the cases that Async
 // passes.
 func TestLinesForOtherLanguages(t *testing.T) {
 	for _, language := range []struct {
-		interpreter, fence, file string
-		script                   string // reads the cases, and prints the names of those that fail, with what is seen
-		run                      string // its file
+		interpreter, file string
+		script            string // reads the cases, and prints the names of those that fail, with what is seen
+		run               string // its file
 	}{
 		{
-			interpreter: "python3", fence: "```python", file: "retryable.py", run: "run.py",
+			interpreter: "python3", file: "retryable.py", run: "run.py",
 			script: `
 import json, sys, types
 from retryable import retryable
@@ -36,7 +36,7 @@ for case in json.load(sys.stdin):
 `,
 		},
 		{
-			interpreter: "node", fence: "```javascript", file: "retryable.mjs", run: "run.mjs",
+			interpreter: "node", file: "retryable.mjs", run: "run.mjs",
 			script: `
 import { readFileSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
@@ -58,9 +58,13 @@ for (const c of JSON.parse(readFileSync(0, "utf8"))) {
 			if err != nil {
 				t.Skipf("skipped: %s is not installed", language.interpreter)
 			}
+			wrapper, err := os.ReadFile(filepath.Join("../examples/asynclambda", language.file))
+			if err != nil {
+				t.Fatal(err)
+			}
 			folder := t.TempDir()
 			for file, text := range map[string]string{
-				language.file: blockOfThePage(t, language.fence, language.file),
+				language.file: string(wrapper),
 				language.run:  language.script,
 			} {
 				if err := os.WriteFile(filepath.Join(folder, file), []byte(text), 0o600); err != nil {
@@ -79,22 +83,4 @@ for (const c of JSON.parse(readFileSync(0, "utf8"))) {
 			}
 		})
 	}
-}
-
-// blockOfThePage returns the block of the page whose first line names the file.
-func blockOfThePage(t *testing.T, fence, file string) string {
-	t.Helper()
-	page, err := os.ReadFile("../docs/async-lambda.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, part := range strings.Split(string(page), fence+"\n")[1:] {
-		text, _, closed := strings.Cut(part, "```")
-		first, _, _ := strings.Cut(text, "\n")
-		if closed && strings.HasSuffix(first, " "+file) {
-			return text
-		}
-	}
-	t.Fatalf("docs/async-lambda.md has no block that begins with the name %s", file)
-	return ""
 }

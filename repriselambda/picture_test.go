@@ -16,7 +16,7 @@ import (
 
 var draw = flag.Bool("draw", false, "write docs/async-attempts.svg instead of comparing it")
 
-// TestPictureOfAttempts holds the picture in docs/async-lambda.md to what the default
+// TestPictureOfAttempts holds the picture in docs/lambda.md to what the default
 // policy decides.
 func TestPictureOfAttempts(t *testing.T) {
 	const path = "../docs/async-attempts.svg"

@@ -55,7 +55,7 @@ func TestAsyncLambdaByHand(t *testing.T) {
 	}
 	million := &simulate.AsyncLambdaResult{Requests: 5_000_000, HandlerRuns: 2_000_000, HandlerTime: 100_000 * time.Second}
 	if cost := million.Cost(); math.Abs(cost-2.57) > 0.005 {
-		t.Errorf("a million failed runs cost $%.4f, want $2.57, as docs/async-lambda.md says", cost)
+		t.Errorf("a million failed runs cost $%.4f, want $2.57, as docs/lambda.md says", cost)
 	}
 }
 

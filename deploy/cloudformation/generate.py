@@ -24,7 +24,7 @@ TARGET = HERE / "template.yaml"
 
 HEADER = """\
 # Written by generate.py from ../sam/template.yaml; do not edit. That file has the
-# comments, and docs/deploy-lambda.md says how to deploy this one.
+# comments, and docs/lambda.md says how to deploy this one.
 """
 
 CODE = {

@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-sqs/reprise/repriselambda"
 )
 
-// The line of docs/async-lambda.md: a function of the user's, of any shape that
+// The line of docs/lambda.md: a function of the user's, of any shape that
 // lambda.Start takes, under Async.
 var _ = func(handle func(context.Context, event) error) {
 	lambda.Start(repriselambda.Async(lambda.NewHandler(handle)))

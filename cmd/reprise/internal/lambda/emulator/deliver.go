@@ -11,28 +11,28 @@ import (
 
 // finish sends the record of e's end to its destinations. It reports false if it was stopped
 // before that, and e abandoned.
-func (q *events) finish(e *event, why condition) bool {
+func (q *events) finish(e *event) bool {
 	f, known := q.function(e.function)
 	if !known {
 		q.abandon(e, "its function has been removed")
 		return false
 	}
 	target := f.Async.OnFailure
-	if why == succeeded {
+	if e.ended == succeeded {
 		target = f.Async.OnSuccess
-	} else if !q.giveUp(e, why, f.Async) {
+	} else if !q.giveUp(e, f.Async) {
 		return false
 	}
 	if target == "" {
 		return true
 	}
-	return q.deliver(e, why, target)
+	return q.deliver(e, target)
 }
 
 // deliver sends the record of e's end to target. It reports false if it was stopped
 // before that, and e abandoned.
-func (q *events) deliver(e *event, why condition, target string) bool {
-	text, err := newRecord(e, why, q.cfg.functionARN(e.function), time.Now())
+func (q *events) deliver(e *event, target string) bool {
+	text, err := newRecord(e, e.ended, q.cfg.functionARN(e.function), time.Now())
 	if err != nil {
 		q.undelivered(e, "DestinationDeliveryFailures", target, err)
 		return true
@@ -55,8 +55,8 @@ func (q *events) deliver(e *event, why condition, target string) bool {
 // giveUp logs that Lambda stops retrying an event, and sends it to the function's dead-letter
 // queue if there is one. The log does not call the event lost, since the receiver of its record
 // may run it again. It reports false if it was stopped before that, and e abandoned.
-func (q *events) giveUp(e *event, why condition, async AsyncConfig) bool {
-	text := fmt.Sprintf("Lambda stops retrying the asynchronous event: %s after %s", why, plural.Of(e.invokes, "invoke"))
+func (q *events) giveUp(e *event, async AsyncConfig) bool {
+	text := fmt.Sprintf("Lambda stops retrying the asynchronous event: %s after %s", e.ended, plural.Of(e.invokes, "invoke"))
 	if async.OnFailure == "" && async.DeadLetter == "" {
 		q.log(e, SourceTrouble, text+"; it is dropped, as the function has neither an OnFailure destination nor a dead-letter queue")
 		return true
@@ -68,10 +68,11 @@ func (q *events) giveUp(e *event, why condition, async AsyncConfig) bool {
 		text += "; it goes to " + async.DeadLetter
 	}
 	q.log(e, SourcePlatform, text)
-	if async.DeadLetter == "" {
+	if async.DeadLetter == "" || e.deadLettered {
 		return true
 	}
-	return q.send(e, "DeadLetterErrors", async.DeadLetter, e.payload, deadLetterAttributes(e))
+	e.deadLettered = q.send(e, "DeadLetterErrors", async.DeadLetter, e.payload, deadLetterAttributes(e))
+	return e.deadLettered
 }
 
 // chain invokes the function called name with the record of e. It reports false if it was
@@ -89,6 +90,7 @@ func (q *events) chain(e *event, target, name string, text []byte) bool {
 	}
 	switch {
 	case errors.Is(err, errClosing):
+		q.kept(e, q.store.put(e))
 		q.abandon(e, "the local Lambda was stopped before its record was delivered to "+target)
 		return false
 	case err != nil:
@@ -102,7 +104,8 @@ func (q *events) chain(e *event, target, name string, text []byte) bool {
 const codeThrottled = "RequestThrottled"
 
 // send sends a message to a queue, repeatedly, until the queue accepts or refuses it. It reports
-// false if it was stopped before that, and e abandoned.
+// false if it was stopped before that, and e abandoned. If the queue does not accept it at once, the store gets to
+// know that e has ended: otherwise a start meanwhile would have it invoked again.
 func (q *events) send(e *event, metric, queueARN string, body []byte, attributes []sqsserver.MessageAttribute) bool {
 	for failures := 1; ; failures++ {
 		err := q.cfg.Send(q.killed, queueARN, string(body), attributes)
@@ -113,6 +116,9 @@ func (q *events) send(e *event, metric, queueARN string, body []byte, attributes
 		case refused && refusal.SenderFault() && refusal.Code != codeThrottled:
 			q.undelivered(e, metric, queueARN, err)
 			return true
+		}
+		if failures == 1 {
+			q.kept(e, q.store.put(e))
 		}
 		wait := time.Duration(float64(throttleWait(failures)) / q.cfg.TimeScale)
 		q.log(e, SourcePlatform, fmt.Sprintf("sending to %s failed and is tried again in %v: %v", queueARN, wait, err))

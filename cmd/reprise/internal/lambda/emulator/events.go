@@ -27,6 +27,9 @@ type event struct {
 	last      Result // of the last run
 	refusal   *Error // that ended the event; nil: a result ended it
 
+	ended        condition // why it is not invoked any more; "": it is
+	deadLettered bool      // the dead-letter queue has it
+
 	due    time.Time // of the next run; zero: at once
 	number uint64    // in the journal
 }
@@ -122,9 +125,9 @@ func (q *events) begin() error {
 	return nil
 }
 
-// run invokes e until it has ended.
+// run invokes e until it has ended, and delivers the record of its end.
 func (q *events) run(e *event) {
-	for {
+	for e.ended == "" {
 		q.track(e, time.Time{})
 		wait, why, err := q.attempt(e)
 		switch {
@@ -135,10 +138,8 @@ func (q *events) run(e *event) {
 			q.abandon(e, "its invoke was cut off") // the function has not failed
 			return
 		case why != "":
-			if q.finish(e, why) {
-				q.kept(e, q.store.remove(e))
-			}
-			return
+			e.ended = why
+			continue
 		}
 		e.due = time.Now().Add(wait)
 		q.track(e, e.due)
@@ -148,6 +149,9 @@ func (q *events) run(e *event) {
 			q.abandon(e, "the local Lambda was stopped while it waited to be invoked again")
 			return
 		}
+	}
+	if q.finish(e) {
+		q.kept(e, q.store.remove(e))
 	}
 }
 

@@ -50,6 +50,9 @@ type keptEvent struct {
 	Throttles int       `json:"throttles,omitempty"`
 	Last      *Result   `json:"last,omitempty"`
 	Refusal   *Error    `json:"refusal,omitempty"`
+
+	Ended        condition `json:"ended,omitempty"`
+	DeadLettered bool      `json:"deadLettered,omitempty"`
 }
 
 // durable reports whether events survive the process.
@@ -86,6 +89,7 @@ func (s *eventStore) put(e *event) error {
 	kept := keptEvent{
 		Version: eventVersion, ID: e.id, Function: e.function, ARN: e.arn, Payload: e.payload, Trace: e.trace, Context: e.context,
 		Accepted: e.accepted, Due: e.due, Invokes: e.invokes, Throttles: e.throttles, Refusal: e.refusal,
+		Ended: e.ended, DeadLettered: e.deadLettered,
 	}
 	if e.invokes > 0 {
 		kept.Last = &e.last
@@ -146,6 +150,7 @@ func readEvent(key, value []byte) (*event, error) {
 		id: kept.ID, function: kept.Function, arn: kept.ARN, payload: kept.Payload, trace: kept.Trace, context: kept.Context,
 		accepted: kept.Accepted, due: kept.Due, number: binary.BigEndian.Uint64(key[1:]),
 		invokes: kept.Invokes, throttles: kept.Throttles, refusal: kept.Refusal,
+		ended: kept.Ended, deadLettered: kept.DeadLettered,
 	}
 	if kept.Last != nil {
 		e.last = *kept.Last

@@ -173,6 +173,63 @@ func TestEventsGoOn(t *testing.T) {
 	})
 }
 
+// TestEventsThatEndedStayEnded: one that has ended, and whose record its destination did not take before the stop, is
+// not invoked again: the next process delivers the record, and what had been delivered not again.
+func TestEventsThatEndedStayEnded(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name     string
+		async    AsyncConfig
+		function func(n int) (Result, error)
+		want     string
+	}{
+		{"success", AsyncConfig{OnSuccess: testQueue}, succeeding, `"condition":"Success","approximateInvokeCount":1`},
+		{"failure", AsyncConfig{OnFailure: testQueue, DeadLetter: testDead}, failing, `"condition":"RetriesExhausted","approximateInvokeCount":1`},
+	} {
+		for _, how := range []string{"stop", "crash"} {
+			t.Run(test.name+" and "+how, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					d := newDisk()
+					test.async.MaxRetryAttempts = new(0)
+					w := newDurableWorld(t, d, Function{Async: test.async}, test.function)
+					take := w.cfg.Send
+					w.cfg.Send = func(ctx context.Context, arn, body string, attributes []sqsserver.MessageAttribute) error {
+						if arn == testDead {
+							return take(ctx, arn, body, attributes)
+						}
+						return errors.New("connection refused")
+					}
+					w.accept(t, `{}`)
+					time.Sleep(time.Minute)
+					left := d.crash()
+					if err := w.Close(t.Context()); err != nil {
+						t.Errorf("Close = %v, though nothing is lost", err)
+					}
+					if how == "stop" {
+						left = d.kill()
+					}
+					next := newDurableWorld(t, left, Function{Async: test.async}, test.function)
+					next.Resume()
+					next.events.wait()
+					if len(w.invokes) != 1 || len(next.invokes) != 0 {
+						t.Errorf("%d invokes, and %d after the restart, want one and none", len(w.invokes), len(next.invokes))
+					}
+					if len(next.sent) != 1 || next.sent[0].queue != testQueue || !strings.Contains(next.sent[0].body, test.want) {
+						t.Errorf("sent %+v after the restart, want one record with %s", next.sent, test.want)
+					}
+					if n := len(left.now); n != 0 {
+						t.Errorf("%d events are kept, want none", n)
+					}
+					if err := next.Close(t.Context()); err != nil {
+						t.Errorf("Close = %v", err)
+					}
+				})
+			})
+		}
+	}
+}
+
 // TestEventsOfNoFunction stay where they are, for a start with a template that has it.
 func TestEventsOfNoFunction(t *testing.T) {
 	t.Parallel()

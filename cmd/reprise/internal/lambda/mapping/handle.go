@@ -41,10 +41,10 @@ func (m *Mapping) handle(ctx context.Context, b *batch) (well bool) {
 		if m.fifo {
 			part = slices.DeleteFunc(slices.Clone(part), func(next message) bool { return stopped[next.group] })
 		}
-		if len(part) == 0 || n > 0 && !m.mayFollow(ctx, part, b.since) {
+		if len(part) == 0 || n > 0 && !m.mayFollow(ctx, part, b.until) {
 			continue
 		}
-		failed, err := m.attempt(ctx, part, b.since)
+		failed, err := m.attempt(ctx, part, b.until)
 		if errors.Is(err, errNotInvoked) || errors.Is(err, errFunction) && !m.cfg.ReportBatchItemFailures {
 			well = false
 		}
@@ -63,9 +63,9 @@ func (m *Mapping) handle(ctx context.Context, b *batch) (well bool) {
 
 // mayFollow reports whether the next part of a batch may still be sent after the earlier parts.
 // It releases the messages if the mapping ends.
-func (m *Mapping) mayFollow(ctx context.Context, messages []message, since time.Time) bool {
+func (m *Mapping) mayFollow(ctx context.Context, messages []message, until time.Time) bool {
 	switch {
-	case !m.inFlight(since):
+	case !m.inFlight(until):
 		m.log.Warn("messages were too many for one event, and came again before it had been answered", "messages", len(messages))
 		return false
 	case ctx.Err() != nil:
@@ -78,8 +78,8 @@ func (m *Mapping) mayFollow(ctx context.Context, messages []message, since time.
 // attempt invokes the function with messages and returns the ids of those that failed; an error
 // means that all failed. It leaves their visibility unchanged, since the function may have set
 // it.
-func (m *Mapping) attempt(ctx context.Context, messages []message, since time.Time) (failed map[string]bool, err error) {
-	reply, err := m.invokeUntil(ctx, messages, since)
+func (m *Mapping) attempt(ctx context.Context, messages []message, until time.Time) (failed map[string]bool, err error) {
+	reply, err := m.invokeUntil(ctx, messages, until)
 	if err == nil {
 		failed, err = m.failures(reply, messages)
 	}
@@ -106,7 +106,7 @@ func (m *Mapping) failures(reply []byte, messages []message) (map[string]bool, e
 // invokeUntil invokes the function and returns its reply. An event that did not reach
 // it, because it is throttled or does not exist, is sent again while its messages are in
 // flight, and released if ctx ends meanwhile.
-func (m *Mapping) invokeUntil(ctx context.Context, messages []message, since time.Time) ([]byte, error) {
+func (m *Mapping) invokeUntil(ctx context.Context, messages []message, until time.Time) ([]byte, error) {
 	text := event(messages)
 	for pause := firstInvokePause; ; pause = min(2*pause, maxInvokePause) {
 		// When the mapping ends, a running event is still answered.
@@ -122,7 +122,7 @@ func (m *Mapping) invokeUntil(ctx context.Context, messages []message, since tim
 		}
 		sleep(ctx, pause)
 		switch {
-		case !m.inFlight(since):
+		case !m.inFlight(until):
 			return nil, fmt.Errorf("%w while its messages were in flight: %w", errNotInvoked, err)
 		case ctx.Err() != nil:
 			m.release(messages)
@@ -131,12 +131,10 @@ func (m *Mapping) invokeUntil(ctx context.Context, messages []message, since tim
 	}
 }
 
-// inFlight reports whether messages received at since are still hidden.
-func (m *Mapping) inFlight(since time.Time) bool {
-	return m.server.Now().Before(since.Add(m.visibility()))
-}
+// inFlight reports whether messages hidden until then are still hidden.
+func (m *Mapping) inFlight(until time.Time) bool { return m.server.Now().Before(until) }
 
-// visibility is the queue's visibility timeout, which may be changed at any time.
+// visibility is the queue's visibility timeout.
 func (m *Mapping) visibility() time.Duration {
 	out, err := m.server.GetQueueAttributes(sqsserver.WithoutFaults(context.Background()),
 		&sqsserver.GetQueueAttributesInput{QueueUrl: m.url, AttributeNames: []string{"VisibilityTimeout"}})

@@ -200,6 +200,34 @@ func TestThrottledTooLong(t *testing.T) {
 	})
 }
 
+// TestThrottledWhileTheQueueChanges: an event is sent again for as long as its messages were received for, whatever the
+// queue's visibility timeout is by then. Otherwise they would come again while their earlier event can still run.
+func TestThrottledWhileTheQueueChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, nil)
+		begin := time.Now()
+		f := &function{answer: func(int, repriselambda.Event) (emulator.Result, error) {
+			if time.Since(begin) < visibility+10*time.Second {
+				return emulator.Result{}, throttled
+			}
+			return emulator.Result{}, nil
+		}}
+		q.Send("a")
+		stop := start(t, q, f, mapping.Config{})
+		time.Sleep(time.Second)
+		q.SetAttributes(map[string]string{"VisibilityTimeout": "600"})
+		time.Sleep(time.Minute)
+		stop()
+		runs := 0
+		for _, at := range f.at {
+			if at.Sub(begin) >= visibility+10*time.Second {
+				runs++
+			}
+		}
+		check(t, "runs", runs, 1)
+	})
+}
+
 // TestStop: what runs is answered and settled; what no function has seen is visible at
 // once.
 func TestStop(t *testing.T) {

@@ -29,6 +29,7 @@ type journalWriter struct {
 	// The fields below are guarded by the server's lock.
 	open       *commitGroup // takes the changes
 	committing *commitGroup // is being written; nil: none
+	unsynced   bool         // the newest group that was taken is written without a sync
 	spareBatch *Batch       // of the group written before; nil: in use
 	gathering  gathering    // decides when the open group is taken
 	running    bool         // the committer
@@ -79,12 +80,12 @@ func (s *Server) pendingCommit() *commitGroup {
 		return nil
 	}
 	g := w.open
-	if g.empty() {
+	if g.empty() && !w.unsynced {
 		if g = w.committing; g == nil {
 			return nil
 		}
 	} else {
-		g.syncWanted = true
+		g.syncWanted = true // that of an empty group syncs the groups before
 		g.waiting++
 		if g.waiting == 1 || !w.gathering.expectsMore(g.waiting) {
 			w.signalCommitter()
@@ -180,7 +181,7 @@ func (w *journalWriter) takeGroup() (g *commitGroup, patience time.Duration, end
 	switch {
 	case w.err != nil:
 		return nil, 0, true
-	case g.empty():
+	case g.empty() && !g.syncWanted:
 		return nil, 0, w.closing
 	case g.writeNow || w.closing:
 	case !g.syncWanted:
@@ -198,6 +199,7 @@ func (w *journalWriter) takeGroup() (g *commitGroup, patience time.Duration, end
 	w.value = appendSequence(w.value[:0], w.sequence)
 	g.batch.Set([]byte{sequenceKey}, w.value)
 	g.syncWanted = g.syncWanted || w.closing
+	w.unsynced = !g.syncWanted
 	g.begun = time.Now()
 	return g, 0, false
 }

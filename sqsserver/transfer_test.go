@@ -309,6 +309,36 @@ func TestTransferIsOnDisk(t *testing.T) {
 	}
 }
 
+// What was transferred is on disk when Transfer returns, even if it was written, without a sync, before the last
+// messages, of which none was transferred.
+func TestTransferIsOnDiskAfterLaterRefusals(t *testing.T) {
+	t.Parallel()
+	k := openJournalServer(t, newMemoryJournal(), sqsserver.Config{})
+	k.create("from", nil)
+	k.create("to", nil)
+	large := strings.Repeat("x", 900<<10) // ten are more than a group of changes
+	for range 10 {
+		k.sendWith("from", large, "", stringAttribute("story", "s"))
+	}
+	for range 10 {
+		k.sendWith("from", "taken", "")
+	}
+	batch := k.shown("from", k.url("to"), "story")
+	k.receive("from", 10, 0) // the large ones, which stay visible
+	k.receive("from", 10, 600)
+	for i := range batch[:10] {
+		batch[i].Receives = 1
+	}
+	results, err := k.Transfer("from", batch)
+	if err != nil || results[9] != nil || !errors.Is(results[10], sqsserver.ErrTaken) || !errors.Is(results[19], sqsserver.ErrTaken) {
+		t.Fatal(results, err)
+	}
+	left := openJournalServer(t, k.journal.crash(func(int) int { return 0 }), sqsserver.Config{})
+	if messages, err := left.Messages("to", sqsserver.Page{}); err != nil || len(messages) != 10 {
+		t.Errorf("%d messages are there after a crash, %v; want the 10 that were transferred", len(messages), err)
+	}
+}
+
 // TestDeleteShownLeavesWhatWasReceived: a message that somebody has received since it was shown is left,
 // although it is visible again.
 func TestDeleteShownLeavesWhatWasReceived(t *testing.T) {

@@ -27,7 +27,7 @@ type batch struct {
 	messages []message
 	places   map[string]int // in messages, by id
 	size     int            // of their records
-	until    time.Time      // on the server's clock: so long, at least, the first that was received is hidden
+	until    time.Time      // on the server's clock: so long the first that was received is hidden
 }
 
 // gather receives a batch: the available messages or, with a window, messages until there are
@@ -51,7 +51,6 @@ func (m *Mapping) gather(ctx context.Context) *batch {
 
 // receive adds the messages of one long poll to b. Those that match no filter are deleted.
 func (m *Mapping) receive(ctx context.Context, b *batch) {
-	since := m.server.Now()
 	out, err := m.server.ReceiveMessage(ctx, &sqsserver.ReceiveMessageInput{
 		QueueUrl:                    m.url,
 		MaxNumberOfMessages:         sqsserver.Int(int32(min(maxReceive, m.cfg.BatchSize-len(b.messages)))),
@@ -67,7 +66,7 @@ func (m *Mapping) receive(ctx context.Context, b *batch) {
 		return
 	}
 	if len(b.messages) == 0 && len(out.Messages) > 0 {
-		b.until = since.Add(m.visibility()) // now, because it may be changed at any time
+		b.until = m.server.Now().Add(m.visibility()) // which may be changed at any time
 	}
 	var rejected []message
 	for i := range out.Messages {

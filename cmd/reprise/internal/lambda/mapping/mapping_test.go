@@ -175,6 +175,26 @@ func TestThrottled(t *testing.T) {
 	})
 }
 
+// TestThrottledAfterALongPoll: the wait for a message does not count as time in flight, even if it is longer than the
+// visibility timeout.
+func TestThrottledAfterALongPoll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, map[string]string{"VisibilityTimeout": "10"})
+		f := &function{answer: func(n int, _ repriselambda.Event) (emulator.Result, error) {
+			if n == 1 {
+				return emulator.Result{}, throttled
+			}
+			return emulator.Result{}, nil
+		}}
+		start(t, q, f, mapping.Config{})
+		time.Sleep(15 * time.Second)
+		q.Send("a")
+		q.WaitEmpty(time.Minute)
+		check(t, "receives", f.events[1].Records[0].Attributes["ApproximateReceiveCount"], "1")
+		check(t, "wait before the second try", f.at[1].Sub(f.at[0]), 100*time.Millisecond)
+	})
+}
+
 // TestThrottledTooLong: when its messages are no longer in flight, an event is dropped,
 // and they come again by themselves.
 func TestThrottledTooLong(t *testing.T) {

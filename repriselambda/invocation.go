@@ -151,14 +151,14 @@ func (in *invocation) hideLess(ctx context.Context, batch *sqs.ChangeMessageVisi
 	if len(less.Entries) == 0 {
 		return out, nil
 	}
-	second, err := in.Client.ChangeMessageVisibilityBatch(ctx, &less, options...)
-	if err != nil {
-		return out, nil // SQS has answered for all of them before
+	// If this fails, the first answer stands: it is about all of them.
+	if second, err := in.Client.ChangeMessageVisibilityBatch(ctx, &less, options...); err == nil {
+		both := *out
+		both.Successful = slices.Concat(out.Successful, second.Successful)
+		both.Failed = append(refused, second.Failed...)
+		return &both, nil
 	}
-	both := *out
-	both.Successful = slices.Concat(out.Successful, second.Successful)
-	both.Failed = append(refused, second.Failed...)
-	return &both, nil
+	return out, nil
 }
 
 // GetQueueAttributes asks SQS about every ten minutes in the life of the process.

@@ -51,6 +51,11 @@ func (h *hold) inTime(n *node) bool {
 	return time.Until(h.until) > min(time.Second, h.length/10)+2*n.most
 }
 
+// onceMore says that n has the time to renew h's lease again after a failure: it looks at its leases every tenth of one.
+func (h *hold) onceMore(n *node) bool {
+	return time.Until(h.until) > min(time.Second, h.length/10)+2*n.most+h.length/10
+}
+
 // least is until when h's message, which is due then, must be hidden at least. SQS counts its twelve hours from the request to
 // receive, which may be a long poll of 20 seconds; the minute covers that, and five seconds of the consumer's own.
 func (h *hold) least(due time.Time) time.Time {
@@ -244,7 +249,7 @@ func (w *wire) ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.ChangeM
 			case until.Before(h.until):
 				h.until, h.doubted = until, true // for all that anybody can know
 			}
-			if h.failed++; !h.inTime(w.n) {
+			if h.failed++; !h.onceMore(w.n) {
 				h.failed++ // no other can be in time
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/reprise-sqs/reprise/internal/consumer"
+	"github.com/reprise-sqs/reprise/internal/sqslimit"
 )
 
 // StoryAttribute is the name of the message attribute in which a dead letter carries its
@@ -78,7 +79,7 @@ func (c *Consumer) sendBatch(url string, entries []types.SendMessageBatchRequest
 func (c *Consumer) deadLetterOf(d *delivery, e *consumer.Entry, target queueURL) types.SendMessageBatchRequestEntry {
 	entry := d.resend(e.Bare)
 	story := c.story(d, e.Story)
-	if _, told := entry.MessageAttributes[StoryAttribute]; !e.Bare && (told || len(entry.MessageAttributes) < maxAttributes) {
+	if _, told := entry.MessageAttributes[StoryAttribute]; !e.Bare && (told || len(entry.MessageAttributes) < sqslimit.Attributes) {
 		if entry.MessageAttributes == nil {
 			entry.MessageAttributes = make(map[string]types.MessageAttributeValue, 1)
 		}
@@ -124,5 +125,3 @@ func (c *Consumer) story(d *delivery, told *consumer.Story) string {
 	}
 	return consumer.ForSQS.Replace(string(text))
 }
-
-const maxAttributes = 10 // SQS's limit of message attributes

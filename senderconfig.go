@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"github.com/reprise-sqs/reprise/internal/sqslimit"
 )
 
 // SenderConfig configures a [Sender]. The zero SenderConfig is a good start. [NewSender] copies
@@ -49,10 +51,7 @@ const (
 	defaultMaxBytes     = 16 << 20
 	maxSendLinger       = time.Hour
 
-	// SQS's limits. maxSendBytes is that of one message and that of a whole request:
-	// bodies, and names, types and values of attributes.
-	maxSendBytes = 1 << 20
-	maxSendDelay = 15 * time.Minute
+	maxSendDelay = 15 * time.Minute // SQS's limit
 )
 
 // withDefaults returns c with every zero field replaced by its default.
@@ -90,8 +89,8 @@ func (c SenderConfig) validate(fifo bool) error {
 	if c.Tries < 0 {
 		problems = append(problems, fmt.Errorf("SenderConfig.Tries is %d: set 1 or more, or 0 for no limit", c.Tries))
 	}
-	if c.MaxBytes >= 0 && c.MaxBytes < maxSendBytes {
-		problems = append(problems, fmt.Errorf("SenderConfig.MaxBytes is %d, less than the largest message: set %d or more, 0 for %d, or a negative number for no limit", c.MaxBytes, maxSendBytes, defaultMaxBytes))
+	if c.MaxBytes >= 0 && c.MaxBytes < sqslimit.Bytes {
+		problems = append(problems, fmt.Errorf("SenderConfig.MaxBytes is %d, less than the largest message: set %d or more, 0 for %d, or a negative number for no limit", c.MaxBytes, sqslimit.Bytes, defaultMaxBytes))
 	}
 	if c.ContentDeduplication && !fifo {
 		problems = append(problems, errors.New("SenderConfig.ContentDeduplication is set, but the queue's name does not end in .fifo: only FIFO queues have it"))
@@ -106,10 +105,10 @@ func (s *Sender) check(m *Outgoing) (size int, err error) {
 	switch {
 	case m.Body == "":
 		err = errors.New("the body is empty, which SQS does not accept: send at least one character")
-	case size > maxSendBytes:
-		err = fmt.Errorf("the body and the attributes are %d bytes long, more than SQS's limit of %d: send less, or a reference to it", size, maxSendBytes)
-	case len(m.Attributes) > maxAttributes:
-		err = fmt.Errorf("it has %d attributes, more than SQS's limit of %d: put the rest into the body", len(m.Attributes), maxAttributes)
+	case size > sqslimit.Bytes:
+		err = fmt.Errorf("the body and the attributes are %d bytes long, more than SQS's limit of %d: send less, or a reference to it", size, sqslimit.Bytes)
+	case len(m.Attributes) > sqslimit.Attributes:
+		err = fmt.Errorf("it has %d attributes, more than SQS's limit of %d: put the rest into the body", len(m.Attributes), sqslimit.Attributes)
 	case m.Delay < 0 || m.Delay > maxSendDelay:
 		err = fmt.Errorf("the delay is %v: set one up to SQS's limit of %v", m.Delay, maxSendDelay)
 	case s.queue.fifo && m.Delay > 0:

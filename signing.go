@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/reprise-sqs/reprise/internal/history"
+	"github.com/reprise-sqs/reprise/internal/sqslimit"
 )
 
 // SigningKey signs what consumers write into messages: the history of a copy for other
@@ -216,7 +217,7 @@ func contentDigest(body, group string, attributes map[string]types.MessageAttrib
 	sum := sha256.Sum256(unsafe.Slice(unsafe.StringData(body), len(body))) //nolint:gosec // G103: Sum256 only reads
 	text := append(room[:0], sum[:]...)
 	text = appendSized(text, group)
-	var own [maxAttributes]string
+	var own [sqslimit.Attributes]string
 	names := own[:0]
 	for name := range attributes {
 		if name != HistoryAttribute && name != except {

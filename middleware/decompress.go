@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/internal/sqslimit"
 )
 
 // EncodingAttribute is the message attribute that names the compression of a body, unless
@@ -168,16 +169,13 @@ func (in *inflater) inflate(src *bytes.Reader, cfg *DecompressConfig) (string, e
 	return plain.String(), nil
 }
 
-// maxAttributes is how many message attributes SQS accepts.
-const maxAttributes = 10
-
 var gzips = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
 
 // Compress returns o with its body compressed by gzip, in base64, and with an [EncodingAttribute],
 // for consumers that [Decompress]. It returns o unchanged if that does not make the message
 // smaller, if o already has ten attributes, the maximum of SQS, or if it has an EncodingAttribute.
 func Compress(o reprise.Outgoing) reprise.Outgoing {
-	if _, encoded := o.Attributes[EncodingAttribute]; encoded || len(o.Attributes) >= maxAttributes {
+	if _, encoded := o.Attributes[EncodingAttribute]; encoded || len(o.Attributes) >= sqslimit.Attributes {
 		return o
 	}
 	var compressed bytes.Buffer

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/internal/sqslimit"
 	"github.com/reprise-sqs/reprise/retry"
 )
 
@@ -205,7 +206,7 @@ func (c retryClient) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBa
 		e := &own.Entries[i]
 		if _, copied := e.MessageAttributes[reprise.HistoryAttribute]; !copied {
 			batchFrom(ctx).rewrite(e)
-			if sizeOfEntry(e)+signatureRoom > maxMessage {
+			if sizeOfEntry(e)+signatureRoom > sqslimit.Bytes {
 				continue // better unsigned than refused
 			}
 			if err := reprise.SignStory(aws.ToString(in.QueueUrl), e, c.keys); err != nil {
@@ -248,7 +249,7 @@ func (b *batch) rewrite(e *types.SendMessageBatchRequestEntry) {
 	for _, name := range letterAttributes { // from an earlier dead letter that was redriven
 		delete(e.MessageAttributes, name)
 	}
-	room := maxMessage - sizeOfEntry(e)
+	room := sqslimit.Bytes - sizeOfEntry(e)
 	put := func(name, kind, value string) {
 		a := types.MessageAttributeValue{DataType: &kind, StringValue: &value}
 		needs := sizeOf(name, a)
@@ -256,7 +257,7 @@ func (b *batch) rewrite(e *types.SendMessageBatchRequestEntry) {
 		if there {
 			needs -= sizeOf(name, old)
 		}
-		if value == "" || needs > room || len(e.MessageAttributes) >= maxAttributes && !there {
+		if value == "" || needs > room || len(e.MessageAttributes) >= sqslimit.Attributes && !there {
 			return
 		}
 		room -= needs
@@ -309,9 +310,7 @@ func sizeOfEntry(e *types.SendMessageBatchRequestEntry) int {
 
 const (
 	maxErrorText  = 1000
-	maxAttributes = 10      // that SQS lets one message have
-	maxMessage    = 1 << 20 // bytes, with its attributes
-	signatureRoom = 128     // the most that SignStory needs
+	signatureRoom = 128 // the most that SignStory needs
 )
 
 // instant is t in the form of an attribute; empty if it is zero.

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/internal/sqslimit"
 )
 
 // TestDeadLetterFits: a dead letter of a message as large as SQS takes them is no larger
@@ -27,9 +28,9 @@ func TestDeadLetterFits(t *testing.T) {
 		want []string
 		not  []string
 	}{
-		{"full record", record(maxMessage), false, []string{FunctionAttribute, ReasonAttribute}, []string{ErrorMessageAttribute}},
-		{"nearly full", record(maxMessage - 250), true, []string{FunctionAttribute, ReasonAttribute, AttemptsAttribute, FirstAttribute, LastAttribute}, nil},
-		{"not JSON", strings.Repeat("x", maxMessage), false, nil, []string{ReasonAttribute}},
+		{"full record", record(sqslimit.Bytes), false, []string{FunctionAttribute, ReasonAttribute}, []string{ErrorMessageAttribute}},
+		{"nearly full", record(sqslimit.Bytes - 250), true, []string{FunctionAttribute, ReasonAttribute, AttemptsAttribute, FirstAttribute, LastAttribute}, nil},
+		{"not JSON", strings.Repeat("x", sqslimit.Bytes), false, nil, []string{ReasonAttribute}},
 		{"small", record(1000), true, []string{FunctionAttribute, ReasonAttribute, AttemptsAttribute, FirstAttribute, LastAttribute, ErrorTypeAttribute, ErrorMessageAttribute}, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -51,8 +52,8 @@ func TestDeadLetterFits(t *testing.T) {
 			for name, a := range e.MessageAttributes {
 				size += len(name) + len(*a.DataType) + len(*a.StringValue)
 			}
-			if size > maxMessage {
-				t.Errorf("the dead letter has %d bytes, and SQS takes %d", size, maxMessage)
+			if size > sqslimit.Bytes {
+				t.Errorf("the dead letter has %d bytes, and SQS takes %d", size, sqslimit.Bytes)
 			}
 			for _, name := range test.want {
 				if _, there := e.MessageAttributes[name]; !there {

@@ -10,20 +10,21 @@ import (
 	"unicode/utf8"
 
 	"github.com/reprise-sqs/reprise/internal/digest"
+	"github.com/reprise-sqs/reprise/internal/sqslimit"
 )
 
 // Limits of a message and of a batch.
 const (
-	maxMessageAttributes = 10
+	maxMessageAttributes = sqslimit.Attributes
 	maxAttributeName     = 256
 	maxDataType          = 256
 	maxIdentifier        = 128
 	maxDelaySeconds      = 900
 	maxTraceHeader       = 500 // SQS documents none; that of a PutEvents entry, which EventBridge passes on to SQS
-	maxBatchEntries      = 10
+	maxBatchEntries      = sqslimit.Entries
 	maxBatchEntryID      = 80
-	maxMessageSize       = 1 << 20 // the largest MaximumMessageSize
-	maxBatchSize         = 1 << 20 // of a SendMessageBatch, whatever the queue's MaximumMessageSize
+	maxMessageSize       = sqslimit.Bytes // the largest MaximumMessageSize
+	maxBatchSize         = sqslimit.Bytes // of a SendMessageBatch, whatever the queue's MaximumMessageSize
 )
 
 // check returns why no queue would accept a message: an invalid body, invalid attributes, a delay

@@ -7,6 +7,7 @@ import (
 
 	"github.com/reprise-sqs/reprise/internal/breaker"
 	"github.com/reprise-sqs/reprise/internal/history"
+	"github.com/reprise-sqs/reprise/internal/sqslimit"
 	"github.com/reprise-sqs/reprise/plan"
 	"github.com/reprise-sqs/reprise/retry"
 )
@@ -115,7 +116,7 @@ func TestUncountedReceives(t *testing.T) {
 
 // TestLargestCopy: a message may be copied if it fits into the queue's limit with its history.
 func TestLargestCopy(t *testing.T) {
-	for limit, largest := range map[int]int{0: maxMessage - historySize, 10_000: 10_000 - historySize, 2 * maxMessage: maxMessage - historySize} {
+	for limit, largest := range map[int]int{0: sqslimit.Bytes - historySize, 10_000: 10_000 - historySize, 2 * sqslimit.Bytes: sqslimit.Bytes - historySize} {
 		for more, want := range map[int]bool{0: true, 1: false} {
 			c := at(New(Settings{Queue: standard, CopyTo: standard, Settings: leased}), 0)
 			c.Learned(Facts{Largest: limit})

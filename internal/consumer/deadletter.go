@@ -11,8 +11,6 @@ const (
 	// MaxStoryError is how many bytes of an error's text a story contains at most.
 	MaxStoryError = 1000
 
-	maxAttributes = 10 // SQS's limit of message attributes
-
 	// refusedFor is how long no copy is sent to a queue that refused one for a lasting
 	// reason.
 	refusedFor = time.Minute

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/reprise-sqs/reprise/internal/history"
+	"github.com/reprise-sqs/reprise/internal/sqslimit"
 	"github.com/reprise-sqs/reprise/plan"
 	"github.com/reprise-sqs/reprise/retry"
 )
@@ -25,7 +26,6 @@ const (
 )
 
 const (
-	maxMessage  = 1 << 20 // bytes, SQS's limit
 	historySize = len(history.Attribute) + len("String") + history.MaxSize
 
 	codeRequeueRefused = "requeue-refused"
@@ -154,7 +154,7 @@ func (d *Delivery) knowsDue(due time.Time) bool {
 // copyable reports whether a copy of d can be sent, as far as that is known before the
 // request, and complains if not.
 func (c *Machine) copyable(d *Delivery, now time.Time) bool {
-	limit := maxMessage
+	limit := sqslimit.Bytes
 	if c.facts.Largest > 0 {
 		limit = min(limit, c.facts.Largest)
 	}
@@ -162,7 +162,7 @@ func (c *Machine) copyable(d *Delivery, now time.Time) bool {
 	switch size := d.Size + historySize; {
 	case d.uncopyable, now.Before(c.facts.noCopiesUntil):
 		return false // the reason was logged before
-	case d.Attributes >= maxAttributes:
+	case d.Attributes >= sqslimit.Attributes:
 		problem = fmt.Sprintf("it has %d message attributes, and the history needs one of the 10 that SQS permits", d.Attributes)
 		remedy = "send it with 9 attributes at most"
 	case size > limit:

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/reprise-sqs/reprise/internal/calls"
+	"github.com/reprise-sqs/reprise/internal/sqslimit"
 	"github.com/reprise-sqs/reprise/plan"
 	"github.com/reprise-sqs/reprise/retry"
 )
@@ -53,7 +54,7 @@ type Queue struct {
 }
 
 // MaxBatch is SQS's limit of entries in a batch request.
-const MaxBatch = 10
+const MaxBatch = sqslimit.Entries
 
 const (
 	maxBatchBytes = 1_000_000 // of a SendMessageBatch; SQS's limit is 1 MiB

@@ -3,24 +3,20 @@
 package main_test
 
 import (
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 )
 
-// TestNodeWorkerOfThePage runs the worker of docs/migrate.md as it stands there, with nothing but
+// TestNodeWorkerOfThePage runs examples/worker.mjs, to which docs/migrate.md links, with nothing but
 // Node: what it does is deleted, and what it can never do is a dead letter with its error.
 func TestNodeWorkerOfThePage(t *testing.T) {
 	t.Parallel()
 	node := installed(t, "node")
-	var worker string
-	for _, b := range blocks(t, "docs/migrate.md") {
-		if strings.HasPrefix(b.text, "// worker.mjs\n") {
-			worker = written(t, "worker.mjs", b.text)
-		}
-	}
-	if worker == "" {
-		t.Fatal("docs/migrate.md has no worker.mjs")
+	worker, err := filepath.Abs(filepath.Join(root, "examples/worker.mjs"))
+	if err != nil {
+		t.Fatal(err)
 	}
 	_, endpoint := serve(t, "--queue", "orders,dead-letter=orders-dead")
 	sendAll(t, endpoint, "orders", "not JSON", `{"id":"o-1"}`)

@@ -1,7 +1,6 @@
 package forward
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -9,15 +8,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
 
 	"github.com/reprise-sqs/reprise"
-	"github.com/reprise-sqs/reprise/cmd/reprise/internal/children"
 )
 
 // Lines runs commands that stay: each gets one message at a time, as a line of JSON on its
@@ -103,38 +99,47 @@ func NewLines(cfg LinesConfig) (*Lines, error) {
 	return l, nil
 }
 
-// Handle gives m to a process and judges its answer.
+// Handle gives m to a process and judges its answer. If a process that has answered before ends without having read m,
+// m is given to another.
 func (l *Lines) Handle(ctx context.Context, m *reprise.Message) error {
-	p, err := l.take()
-	if err != nil {
-		return notRun(fmt.Errorf("starting the worker: %w", err))
-	}
 	line, err := json.Marshal(l.request(m))
 	if err != nil {
 		panic(err) // texts are always JSON
 	}
-	var answer Answer
-	answered := make(chan struct{})
-	go func() {
-		defer close(answered)
-		err = p.exchange(append(line, '\n'), &answer)
-	}()
-	select {
-	case <-ctx.Done():
-		p.stop()
-		<-answered // it ends now that its pipes are closed
-		return fmt.Errorf("the worker was stopped: %w", context.Cause(ctx))
-	case <-answered:
+	line = append(line, '\n')
+	for {
+		p, err := l.take()
+		if err != nil {
+			return notRun(fmt.Errorf("starting the worker: %w", err))
+		}
+		var answer Answer
+		var unread bool
+		answered := make(chan struct{})
+		go func() {
+			defer close(answered)
+			unread, err = p.exchange(line, &answer)
+		}()
+		select {
+		case <-ctx.Done():
+			p.stop()
+			<-answered // it ends now that its pipes are closed
+			return fmt.Errorf("the worker was stopped: %w", context.Cause(ctx))
+		case <-answered:
+		}
+		if unread && p.used {
+			l.dismiss(p, "a worker ended before it had read its next message, which another gets", p.failed(errEnded))
+			continue
+		}
+		if err == nil && answer.ID != m.ID {
+			err = fmt.Errorf("the worker answered for the message %q, and not for the one that it was given: each answer has the id of its message, and nothing else goes to the standard output", excerpt([]byte(answer.ID)))
+		}
+		if err != nil {
+			p.stop()
+			return p.failed(err)
+		}
+		l.give(p)
+		return answer.judge()
 	}
-	if err == nil && answer.ID != m.ID {
-		err = fmt.Errorf("the worker answered for the message %q, and not for the one that it was given: each answer has the id of its message, and nothing else goes to the standard output", excerpt([]byte(answer.ID)))
-	}
-	if err != nil {
-		p.stop()
-		return p.failed(err)
-	}
-	l.give(p)
-	return answer.judge()
 }
 
 // judge returns the handler's verdict.
@@ -206,17 +211,26 @@ func (l *Lines) take() (*lineProcess, error) {
 		l.mu.Unlock()
 		select {
 		case <-p.ended:
-			if l.cfg.Logger != nil {
-				l.cfg.Logger.Warn("a worker ended while it had no message; another is started", "error", p.failed(errEnded))
-			}
+			l.dismiss(p, "a worker ended while it had no message; another is started", p.failed(errEnded))
+		case said := <-p.said:
+			l.dismiss(p, "a worker wrote a line while it had no message; another is started", said.unasked())
 		default:
 			return p, nil
 		}
 	}
 }
 
+// dismiss stops a process that gets no more messages, and logs why.
+func (l *Lines) dismiss(p *lineProcess, text string, why error) {
+	p.stop()
+	if l.cfg.Logger != nil {
+		l.cfg.Logger.Warn(text, "error", why)
+	}
+}
+
 // give takes back a process that has answered.
 func (l *Lines) give(p *lineProcess) {
+	p.used = true
 	l.mu.Lock()
 	closed := l.closed
 	if !closed {
@@ -240,122 +254,6 @@ func (l *Lines) Close() {
 		closing.Go(p.close)
 	}
 	closing.Wait()
-}
-
-// lineProcess is a process of [Lines].
-type lineProcess struct {
-	stdin  *os.File
-	stdout *os.File
-	lines  *bufio.Reader
-	stderr *tail
-	cancel context.CancelFunc // stops the process
-	ended  chan struct{}      // closed when it has ended with err
-	err    error
-}
-
-var errEnded = errors.New("the worker ended")
-
-func (l *Lines) start() (_ *lineProcess, err error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	p := &lineProcess{stderr: &tail{}, cancel: cancel, ended: make(chan struct{})}
-	stdin, stdout, err := p.pipes()
-	if err != nil {
-		cancel()
-		return nil, err
-	}
-	cmd := shell(ctx, l.cfg.Command)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, p.stderr
-	if l.stderr != nil {
-		p.stderr.also = &lineWriter{to: l.stderr}
-	}
-	mark := children.NewMark()
-	cmd.Env = append(inherited(), "REPRISE_QUEUE="+l.cfg.Queue, mark)
-	cmd.WaitDelay = termGrace + pipeGrace
-	go func() {
-		defer close(p.ended)
-		p.err = children.New(cmd, mark, termGrace).Run()
-		cancel()
-		closePipes(stdin, stdout)                                  // now its reader sees the end,
-		time.AfterFunc(pipeGrace, func() { closePipes(p.stdout) }) // although a process that it left behind may have it open
-	}()
-	return p, nil
-}
-
-// pipes makes the pipes of a process, and returns its ends of them.
-func (p *lineProcess) pipes() (stdin, stdout *os.File, err error) {
-	if stdin, p.stdin, err = os.Pipe(); err != nil {
-		return nil, nil, err
-	}
-	if p.stdout, stdout, err = os.Pipe(); err != nil {
-		closePipes(stdin, p.stdin)
-		return nil, nil, err
-	}
-	p.lines = bufio.NewReaderSize(p.stdout, maxAnswer)
-	return stdin, stdout, nil
-}
-
-// closePipes closes ends of pipes. An error could only say that one is closed already.
-func closePipes(ends ...*os.File) {
-	for _, end := range ends {
-		_ = end.Close()
-	}
-}
-
-// exchange writes a line and reads the answer.
-func (p *lineProcess) exchange(line []byte, answer *Answer) error {
-	if _, err := p.stdin.Write(line); err != nil {
-		return errEnded // it reads no more
-	}
-	text, err := p.lines.ReadSlice('\n')
-	switch {
-	case errors.Is(err, bufio.ErrBufferFull):
-		return fmt.Errorf("the worker's answer is longer than %d KiB", maxAnswer>>10)
-	case err != nil:
-		return errEnded
-	}
-	if err := json.Unmarshal(bytes.TrimSpace(text), answer); err != nil {
-		return fmt.Errorf("the worker's answer is not an object of JSON on one line: %q: only answers go to the standard output", excerpt(text[:min(len(text), maxErrorText)]))
-	}
-	return nil
-}
-
-// failed judges the end of a process that has been stopped, or that has ended by itself.
-func (p *lineProcess) failed(err error) error {
-	<-p.ended
-	if !errors.Is(err, errEnded) {
-		return Unavailable.apply(err) // whatever the message, it does not speak the protocol
-	}
-	exit, ended := errors.AsType[*exec.ExitError](p.err)
-	if p.err != nil && !ended {
-		return notRun(fmt.Errorf("running the worker: %w", p.err))
-	}
-	code, state := 0, "exit status 0"
-	if ended {
-		code, state = exit.ExitCode(), exit.String()
-	}
-	failure := &ExitError{Code: code, State: state, Stderr: p.stderr.text()}
-	switch code {
-	case exitNotExecutable, exitNotFound, exitUnavailable, exitConfiguration:
-		return Unavailable.apply(failure)
-	}
-	return failure
-}
-
-// stop stops the process, and returns when it has ended and its pipes are closed.
-func (p *lineProcess) stop() {
-	p.cancel()
-	<-p.ended
-	closePipes(p.stdin, p.stdout)
-}
-
-// close lets the process end by itself.
-func (p *lineProcess) close() {
-	closePipes(p.stdin)
-	select {
-	case <-p.ended:
-	case <-time.After(termGrace):
-	}
-	p.stop()
 }
 
 // lineWriter passes on lines as they come. Those of a process that stays are bounded together

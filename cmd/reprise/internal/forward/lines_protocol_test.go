@@ -3,8 +3,10 @@
 package forward_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -85,5 +87,66 @@ func TestWorkerLeavesItsOutputOpen(t *testing.T) {
 	}
 	if err := syscall.Kill(left, syscall.SIGKILL); err != nil {
 		t.Errorf("the process that was left behind: %v", err)
+	}
+}
+
+// twice answers each message two times: that it is to be tried again, and that it is done.
+const twice = `while read -r line; do echo >>runs; echo '{"id":"m","error":"no stock"}'; echo '{"id":"m"}'; done`
+
+// TestWorkerAnswersTwice: the first answer decides. The second is not taken for that of the next attempt, which would
+// be settled without a run.
+func TestWorkerAnswersTwice(t *testing.T) {
+	t.Chdir(t.TempDir())
+	var log bytes.Buffer
+	target, err := forward.NewLines(forward.LinesConfig{Command: twice, Queue: "orders", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer target.Close()
+	for attempt := 1; attempt <= 2; attempt++ {
+		err := target.Handle(t.Context(), &reprise.Message{ID: "m", OriginID: "m", Attempt: attempt, Body: "b"})
+		if err == nil || err.Error() != "no stock" {
+			t.Errorf("attempt %d: Handle = %v, want the first answer", attempt, err)
+		}
+		time.Sleep(100 * time.Millisecond) // between two attempts, the second answer has come
+	}
+	if runs, err := os.ReadFile("runs"); len(runs) != 2 {
+		t.Errorf("the message was run %d times, want one for each attempt: %v", len(runs), err)
+	}
+	if !strings.Contains(log.String(), `wrote \"{\\\"id\\\":\\\"m\\\"}\"`) {
+		t.Errorf("nothing tells of the second answer: %s", log.String())
+	}
+}
+
+// TestWorkerEndsBehindItsAnswer: a worker may end when it has answered. A message that it is given meanwhile, and does
+// not read, is run by another one: no attempt has failed.
+func TestWorkerEndsBehindItsAnswer(t *testing.T) {
+	for _, body := range []string{"b", strings.Repeat("b", 1<<20)} { // more than a pipe takes, too
+		target, err := forward.NewLines(forward.LinesConfig{Command: `read -r line; echo '{"id":"m"}'; sleep 0.1`, Queue: "orders"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer target.Close()
+		for range 3 {
+			if err := target.Handle(t.Context(), &reprise.Message{ID: "m", OriginID: "m", Body: body}); err != nil {
+				t.Errorf("Handle = %v", err)
+			}
+		}
+	}
+}
+
+// TestWorkerEndsWithASecondMessage: a worker that has read a message and ends fails it, as it may be the reason.
+func TestWorkerEndsWithASecondMessage(t *testing.T) {
+	target, err := forward.NewLines(forward.LinesConfig{Command: `read -r line; echo '{"id":"m"}'; read -r line; exit 3`, Queue: "orders"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer target.Close()
+	if err := target.Handle(t.Context(), &reprise.Message{ID: "m", OriginID: "m", Body: "b"}); err != nil {
+		t.Errorf("Handle = %v", err)
+	}
+	err = target.Handle(t.Context(), &reprise.Message{ID: "m", OriginID: "m", Body: "b"})
+	if exit, ended := errors.AsType[*forward.ExitError](err); !ended || exit.Code != 3 {
+		t.Errorf("Handle = %v, want the exit code", err)
 	}
 }

@@ -184,3 +184,25 @@ func TestPartialJobSaysSo(t *testing.T) {
 		}
 	})
 }
+
+// TestSlowDeleteKeepsItsLeases: at the slowest rates too a job deletes only what it holds. It waits before it receives,
+// and not with messages in its hands: the lease of one would end, a consumer would get it, and SQS would delete it while
+// that works on it.
+func TestSlowDeleteKeepsItsLeases(t *testing.T) {
+	for rate, most := range map[float64]int{0.01: 6, 0.001: 1} { // in the half of a lease for which a job looks, one at once
+		synctest.Test(t, func(t *testing.T) {
+			q := reprisetest.NewQueue(t, nil)
+			for range 20 {
+				q.Send("m")
+			}
+			_, client := ofSQS(t, q)
+			j := toItsEnd(t, client, admin.JobRequest{Action: admin.JobDelete, Queue: q.Name(), All: true, Rate: rate})
+			if j.State != admin.JobDone || j.Done == 0 || j.Done > most || j.Done+len(q.Messages()) != 20 || !strings.Contains(j.Problem, "visible again") {
+				t.Errorf("at %v a second %d are left, want that at most %d are deleted: %+v", rate, len(q.Messages()), most, j)
+			}
+			if took := j.Ended.Sub(j.Created); took > 10*time.Minute {
+				t.Errorf("at %v a second the job took %v, with leases of 15 minutes", rate, took)
+			}
+		})
+	}
+}

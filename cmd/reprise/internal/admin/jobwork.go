@@ -249,12 +249,25 @@ func (a *API) oldestExport() (oldest *job) {
 	return oldest
 }
 
+// maxPace bounds the wait for the rate, whose number of nanoseconds would overflow.
+const maxPace = 100 * 365 * 24 * time.Hour
+
 // pace waits until the rate permits the next message, and reports whether the job goes on.
 func (a *API) pace(ctx context.Context, j *job, began time.Time) bool {
-	wait := time.Duration(0)
-	if j.request.Rate > 0 && !j.request.DryRun {
-		wait = time.Until(began.Add(time.Duration(float64(j.Done) / j.request.Rate * float64(time.Second))))
+	return a.await(ctx, j, j.permits(began))
+}
+
+// permits returns when the rate permits the next message.
+func (j *job) permits(began time.Time) time.Time {
+	if j.request.Rate == 0 || j.request.DryRun {
+		return began
 	}
+	return began.Add(time.Duration(min(float64(j.Done)/j.request.Rate, maxPace.Seconds()) * float64(time.Second)))
+}
+
+// await waits until that time, and reports whether the job goes on.
+func (a *API) await(ctx context.Context, j *job, until time.Time) bool {
+	wait := time.Until(until)
 	timer := time.NewTimer(max(wait, 0))
 	defer timer.Stop()
 	select {
@@ -276,7 +289,19 @@ func (a *API) receive(ctx context.Context, j *job) error {
 		return err
 	}
 	began, enough := time.Now(), false
-	pass := operate.Pass{Client: j.from.Client, QueueURL: j.from.URL, Keys: j.from.Keys, Polls: 3, Lease: jobLease}
+	pass := operate.Pass{
+		Client: j.from.Client, QueueURL: j.from.URL, Keys: j.from.Keys, Polls: 3, Lease: jobLease,
+		Before: func() { // and not while it holds what is to be deleted
+			next, last := j.permits(began), began.Add(jobLease/2+time.Second) // when the pass ends by itself
+			if next.After(last) {
+				next = last
+			}
+			a.await(ctx, j, next) // if the job is stopped, the pass notices it by itself
+		},
+	}
+	if rate := j.request.Rate; rate > 0 && rate < 10 && !j.request.DryRun {
+		pass.Batch = max(1, int(rate))
+	}
 	outcome, err := pass.Run(ctx, j.stop, func(batch []operate.Message, now time.Time) ([]operate.Verdict, error) {
 		if enough { // what was selected before has been dealt with
 			return nil, operate.ErrEnough
@@ -294,7 +319,6 @@ func (a *API) receive(ctx context.Context, j *job) error {
 				verdicts[i] = operate.Delete
 			}
 		}
-		a.pace(ctx, j, began) // if the job is stopped, the pass notices it by itself
 		return verdicts, nil
 	})
 	a.update(j, func(s *Job) {

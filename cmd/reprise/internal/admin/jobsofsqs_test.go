@@ -206,3 +206,20 @@ func TestSlowDeleteKeepsItsLeases(t *testing.T) {
 		})
 	}
 }
+
+// TestLimitEndsASlowJob: a job ends with the last message that it may delete. It does not wait until its rate permits one
+// more.
+func TestLimitEndsASlowJob(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		q.Send("1", "2", "3")
+		_, client := ofSQS(t, q)
+		j := toItsEnd(t, client, admin.JobRequest{Action: admin.JobDelete, Queue: q.Name(), All: true, Limit: 2, Rate: 0.005})
+		if j.State != admin.JobDone || j.Done != 2 || j.Problem != "" || len(q.Messages()) != 1 {
+			t.Errorf("of 3 messages %d are left, want 1: %+v", len(q.Messages()), j)
+		}
+		if took := j.Ended.Sub(j.Created); took > 4*time.Minute {
+			t.Errorf("the job took %v, want the 200 s between its two messages", took)
+		}
+	})
+}

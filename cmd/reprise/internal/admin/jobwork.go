@@ -292,6 +292,9 @@ func (a *API) receive(ctx context.Context, j *job) error {
 	pass := operate.Pass{
 		Client: j.from.Client, QueueURL: j.from.URL, Keys: j.from.Keys, Polls: 3, Lease: jobLease,
 		Before: func() { // and not while it holds what is to be deleted
+			if enough {
+				return
+			}
 			next, last := j.permits(began), began.Add(jobLease/2+time.Second) // when the pass ends by itself
 			if next.After(last) {
 				next = last

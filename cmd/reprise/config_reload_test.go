@@ -126,6 +126,36 @@ func TestReload(t *testing.T) {
 	}
 }
 
+// TestReloadOfQueuesThatDoNotFit: settings that are right for each queue, and not for both together, change nothing
+// either: no queue loses its consumer for them.
+func TestReloadOfQueuesThatDoNotFit(t *testing.T) {
+	t.Parallel()
+	target := newRecorder(t)
+	file := func(size int, settings string) string {
+		text := fmt.Sprintf("addr: 127.0.0.1:0\nmemory: true\npools:\n  workers: {concurrency: %d}\nqueues:\n  - name: lane\n", size)
+		for _, name := range []string{"a", "b"} {
+			text += fmt.Sprintf("  - name: %s\n    consume: {url: %s/work, pool: workers%s}\n", name, target.URL, settings)
+		}
+		return text
+	}
+	config := written(t, "reprise.yaml", file(3, ""))
+	p := start(t, "up", "--config", config)
+	endpoint := p.await("SQS endpoint")
+	rewrite(t, config, file(4, ", retry-lane: lane"))
+	p.signal(syscall.SIGHUP)
+	if line := p.await("not reloaded"); !strings.Contains(line, "lane is the retry lane of both") {
+		t.Errorf("the log says %s", line)
+	}
+	for _, queue := range []string{"a", "b"} {
+		sendAll(t, endpoint, queue, "good")
+	}
+	target.await(t, func() bool { return len(target.accepted) == 2 })
+	p.signal(syscall.SIGTERM)
+	if code, output := p.wait(); code != 0 || t.Failed() {
+		t.Errorf("exit code %d:\n%s", code, output)
+	}
+}
+
 // rewrite replaces a file as editors do.
 func rewrite(t *testing.T, file, text string) {
 	t.Helper()

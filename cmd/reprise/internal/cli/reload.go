@@ -105,6 +105,9 @@ func (c *consumption) apply(queues []*consumed, file configfile.Config) error {
 			return err
 		}
 	}
+	if err := rehearse(queues, file.Pools); err != nil {
+		return err
+	}
 	if err := c.share(file.Pools); err != nil {
 		return err
 	}
@@ -116,6 +119,24 @@ func (c *consumption) apply(queues []*consumed, file configfile.Config) error {
 	}
 	c.current = all
 	return c.consume(all)
+}
+
+// rehearse makes the consumers of the queues, in pools of their own, and drops them: a mistake that is in no queue alone,
+// such as two with one retry lane, is found before a consumer that runs is drained for the one that cannot be made.
+func rehearse(queues []*consumed, pools []configfile.Pool) error {
+	all := make(map[string]*reprise.Pool)
+	for _, p := range pools {
+		var err error
+		if all[p.Name], err = reprise.NewPool(reprise.PoolConfig{Concurrency: p.Concurrency}); err != nil {
+			return fmt.Errorf("pool %q: %w", p.Name, err)
+		}
+	}
+	for _, q := range queues {
+		if err := daemon.CheckConsume(q.consumer(all[q.Pool])); err != nil {
+			return usage(q.at(err))
+		}
+	}
+	return nil
 }
 
 // share makes the pools of the file, and changes the size of those that exist.

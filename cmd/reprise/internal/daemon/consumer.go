@@ -58,12 +58,7 @@ func newConsumer(of Consume, measured bool, watching Watching) (_ *consumer, err
 		}
 		cfg.Observer = reprise.Observers(c.metrics.telemetry.Observer(), cfg.Observer)
 	}
-	if of.Pool != nil {
-		c.Consumer, err = of.Pool.Add(of.Client, of.QueueURL, c.stoppable(of.Handler), of.Share, cfg)
-	} else {
-		c.Consumer, err = reprise.New(of.Client, of.QueueURL, c.stoppable(of.Handler), cfg)
-	}
-	if err != nil {
+	if c.Consumer, err = of.make(c.stoppable(of.Handler), cfg); err != nil {
 		return nil, err
 	}
 	if c.metrics != nil {
@@ -72,6 +67,19 @@ func newConsumer(of Consume, measured bool, watching Watching) (_ *consumer, err
 		}
 	}
 	return c, nil
+}
+
+// CheckConsume makes the consumer as [Worker.Consume] will, and drops it.
+func CheckConsume(of Consume) error {
+	_, err := of.make(of.Handler, of.Config)
+	return err
+}
+
+func (of *Consume) make(h reprise.Handler, cfg reprise.Config) (*reprise.Consumer, error) {
+	if of.Pool != nil {
+		return of.Pool.Add(of.Client, of.QueueURL, h, of.Share, cfg)
+	}
+	return reprise.New(of.Client, of.QueueURL, h, cfg)
 }
 
 // keepPaused pauses c, or keys of it, as an operator has paused the consumer of the same queue that

@@ -152,3 +152,34 @@ func TestPassSaysWhatStaysHidden(t *testing.T) {
 		}
 	})
 }
+
+// TestPassGivesBackWhatItHolds: a pass that is longer than its leases does not give back a message whose lease has ended.
+// Somebody else may have received it, and SQS would make it visible while that works on it.
+func TestPassGivesBackWhatItHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		q.Send("kept")
+		p, url := pass(q), q.URL()
+		p.Lease, p.LongerThanLease = 30*time.Second, true
+		taken := false
+		visit := func([]operate.Message, time.Time) ([]operate.Verdict, error) {
+			time.Sleep(20 * time.Second) // a slow visit does not prolong the lease
+			return nil, nil
+		}
+		p.Before = func() {
+			if held, hidden := inQueue(q); len(held) != 1 || hidden != 1 || taken {
+				return
+			}
+			time.Sleep(11 * time.Second)
+			out, err := q.Client().ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &url, VisibilityTimeout: 600})
+			if err != nil || len(out.Messages) != 1 {
+				t.Errorf("another receiver: %v, %v", out, err)
+			}
+			taken = true
+		}
+		o, err := p.Run(t.Context(), never, visit)
+		if _, hidden := inQueue(q); err != nil || o.Looked != 1 || !taken || hidden != 1 {
+			t.Errorf("%+v, %v, another has received it: %v, and %d are hidden; want that it keeps it", o, err, taken, hidden)
+		}
+	})
+}

@@ -92,14 +92,17 @@ func (r *passRun) deleted(messages []doomed, confirmed []types.DeleteMessageBatc
 }
 
 // release gives the held messages back, so that others can receive them: in rounds, each for what the one before
-// has left. After the end of ctx it does nothing.
+// has left. Those whose lease has ended are visible, or another's. After the end of ctx it does nothing.
 func (r *passRun) release(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // the pass returns its cause
 	}
 	handles := make([]string, 0, len(r.held))
+	now := time.Now()
 	for _, m := range r.held {
-		handles = append(handles, m.handle)
+		if m.until.After(now) {
+			handles = append(handles, m.handle)
+		}
 	}
 	for attempt := 1; len(handles) > 0; attempt++ {
 		var err error

@@ -135,12 +135,13 @@ func (r *passRun) mustEnd() string {
 // batch receives messages for which room was reserved, has them visited, and deletes what is to be deleted. found
 // reports that the pass has to go on.
 func (r *passRun) batch(ctx context.Context, room int) (found bool, err error) {
+	until := time.Now().Add(r.Lease) // at the earliest, for what comes
 	out, err := r.Client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
 		QueueUrl: &r.QueueURL, MaxNumberOfMessages: int32(room), WaitTimeSeconds: pollSeconds, VisibilityTimeout: int32(r.Lease / time.Second),
 		MessageAttributeNames: []string{"All"}, MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameAll},
 	})
 	if err != nil {
-		r.settle(room, nil, nil)
+		r.settle(room, nil, nil, until)
 		return false, cmp.Or(context.Cause(ctx), err)
 	}
 	now, ok := awsmiddleware.GetServerTime(out.ResultMetadata)
@@ -153,7 +154,7 @@ func (r *passRun) batch(ctx context.Context, room int) (found bool, err error) {
 	if len(fresh) > 0 {
 		verdicts, err = r.visit(fresh, now)
 	}
-	r.delete(ctx, r.settle(room, fresh, verdicts))
+	r.delete(ctx, r.settle(room, fresh, verdicts, until))
 	return found, cmp.Or(err, context.Cause(ctx))
 }
 
@@ -194,12 +195,11 @@ func (r *passRun) sort(messages []types.Message, now time.Time) (fresh []types.M
 	return fresh, undeleted, found
 }
 
-// settle ends the visit of messages, and gives back the room that was reserved for them. It returns those that are
-// to be deleted.
-func (r *passRun) settle(room int, messages []types.Message, verdicts []Verdict) (gone []doomed) {
+// settle ends the visit of messages, which are leased until then, and gives back the room that was reserved for them. It
+// returns those that are to be deleted.
+func (r *passRun) settle(room int, messages []types.Message, verdicts []Verdict, until time.Time) (gone []doomed) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	until := time.Now().Add(r.Lease)
 	for i := range messages {
 		id, verdict := aws.ToString(messages[i].MessageId), Keep
 		if i < len(verdicts) {

@@ -33,9 +33,11 @@ type invocation struct {
 	received bool
 	open     map[string]bool      // messages without a decision, by id
 	behind   map[string]bool      // those of them that only wait to be given back with their group
+	running  int                  // calls of the handler
+	refused  bool                 // SQS has not accepted a request about a message
 	deleted  map[string]bool      // messages by id
 	due      map[string]time.Time // when failed messages come again, by id
-	giveUp   *time.Timer          // ends the invocation if giving them back takes too long
+	giveUp   *time.Timer          // ends the invocation if SQS takes too long with what is left
 }
 
 func newInvocation(ctx context.Context, stop context.CancelFunc, client reprise.Client, queue *source, url string, event Event) *invocation {
@@ -122,10 +124,18 @@ func (in *invocation) ChangeMessageVisibilityBatch(ctx context.Context, batch *s
 		e.VisibilityTimeout = min(e.VisibilityTimeout, max(longest, 1))
 	}
 	out, err := in.Client.ChangeMessageVisibilityBatch(ctx, &capped, options...)
-	if err != nil || !slices.ContainsFunc(out.Failed, tooLong) {
-		return out, err
+	if err == nil && slices.ContainsFunc(out.Failed, tooLong) {
+		out, err = in.hideLess(ctx, &capped, out, options...)
 	}
-	return in.hideLess(ctx, &capped, out, options...)
+	in.answered(err == nil && len(out.Failed) == 0)
+	return out, err
+}
+
+// SendMessageBatch sends dead letters, or copies.
+func (in *invocation) SendMessageBatch(ctx context.Context, batch *sqs.SendMessageBatchInput, options ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
+	out, err := in.Client.SendMessageBatch(ctx, batch, options...)
+	in.answered(err == nil && len(out.Failed) == 0)
+	return out, err
 }
 
 // tooLong reports whether SQS may have refused an entry because of its 12 hours.
@@ -198,6 +208,46 @@ func (in *invocation) record(position *string) *Record {
 	return &in.event.Records[i]
 }
 
+// handler is h, whose calls in counts; nil does not.
+func (in *invocation) handler(h reprise.Handler) reprise.Handler {
+	if in == nil {
+		return h
+	}
+	return reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
+		in.runs(1)
+		defer in.runs(-1)
+		return h.Handle(ctx, m)
+	})
+}
+
+// batchHandler is handler for handlers of batches.
+func (in *invocation) batchHandler(h reprise.BatchHandler) reprise.BatchHandler {
+	if in == nil {
+		return h
+	}
+	return reprise.BatchHandlerFunc(func(ctx context.Context, ms []*reprise.Message) []error {
+		in.runs(1)
+		defer in.runs(-1)
+		return h.HandleBatch(ctx, ms)
+	})
+}
+
+// runs notes that so many more calls of the handler are under way.
+func (in *invocation) runs(more int) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.running += more
+	in.look()
+}
+
+// answered notes whether SQS has accepted a request about messages.
+func (in *invocation) answered(accepted bool) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.refused = in.refused || !accepted
+	in.look()
+}
+
 // attempted notes the end of an attempt. On a FIFO queue a failure also decides about the rest of
 // the group: it does not run.
 func (in *invocation) attempted(a reprise.Attempt) {
@@ -221,19 +271,29 @@ func (in *invocation) attempted(a reprise.Attempt) {
 	in.over(a.Message.ID)
 }
 
-// over notes that the decision about a message has been made. After the last decision there is no
-// more waiting: settlements are sent at once, and if SQS does not accept them in the remaining
-// time, they are dropped.
+// over notes that the decision about a message has been made.
 func (in *invocation) over(id string) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	delete(in.open, id)
 	delete(in.behind, id)
+	in.look()
+}
+
+// look ends the invocation after the last decision: settlements are then sent at once, and if SQS
+// does not accept them in the remaining time, they are dropped. What SQS does not accept for
+// messages that no handler had, or that only wait for their group, is tried for maxSettleTime when no
+// handler runs: it is no reason to pay for the rest of the function's time. The caller holds in.mu.
+func (in *invocation) look() {
+	waits := len(in.open) == len(in.behind) || in.refused && in.running == 0
 	switch {
 	case len(in.open) == 0:
 		in.stop()
-	case len(in.open) == len(in.behind) && in.giveUp == nil:
+	case waits && in.giveUp == nil:
 		in.giveUp = time.AfterFunc(maxSettleTime, in.stop)
+	case !waits && in.giveUp != nil:
+		in.giveUp.Stop()
+		in.giveUp = nil
 	}
 }
 

@@ -87,8 +87,8 @@ type Config struct {
 //
 // It may be called concurrently; invocations share only the attributes of the queue.
 func SQS(h reprise.Handler, cfg Config) (func(context.Context, Event) (Response, error), error) {
-	return newFunction("SQS", cfg, func(client reprise.Client, url string, l *limit, c reprise.Config) (*reprise.Consumer, error) {
-		return reprise.New(client, url, l.handler(h), c)
+	return newFunction("SQS", cfg, func(client reprise.Client, url string, in *invocation, l *limit, c reprise.Config) (*reprise.Consumer, error) {
+		return reprise.New(client, url, l.handler(in.handler(h)), c)
 	})
 }
 
@@ -117,11 +117,11 @@ type BatchConfig struct {
 // come back at once.
 func SQSBatch(h reprise.BatchHandler, cfg BatchConfig) (func(context.Context, Event) (Response, error), error) {
 	batch := reprise.BatchConfig{Size: cmp.Or(cfg.Size, maxRecords), Bytes: cfg.Bytes, Linger: -1}
-	return newFunction("SQSBatch", cfg.Config, func(client reprise.Client, url string, l *limit, c reprise.Config) (*reprise.Consumer, error) {
+	return newFunction("SQSBatch", cfg.Config, func(client reprise.Client, url string, in *invocation, l *limit, c reprise.Config) (*reprise.Consumer, error) {
 		batch := batch
 		batch.Config = c
 		batch.Observer = reprise.Observers(l.observer(), c.Observer)
-		return reprise.NewBatchConsumer(client, url, l.batchHandler(h), batch)
+		return reprise.NewBatchConsumer(client, url, l.batchHandler(in.batchHandler(h)), batch)
 	})
 }
 
@@ -135,7 +135,7 @@ type function struct {
 }
 
 // newConsumer makes the consumer of one invocation.
-type newConsumer func(reprise.Client, string, *limit, reprise.Config) (*reprise.Consumer, error)
+type newConsumer func(reprise.Client, string, *invocation, *limit, reprise.Config) (*reprise.Consumer, error)
 
 // newFunction returns the function of that name; newConsumer makes its consumers.
 func newFunction(name string, cfg Config, n newConsumer) (func(context.Context, Event) (Response, error), error) {
@@ -144,7 +144,7 @@ func newFunction(name string, cfg Config, n newConsumer) (func(context.Context, 
 	}
 	f := &function{newConsumer: n, cfg: cfg, sources: make(map[string]*source)}
 	const some = "https://sqs.us-east-1.amazonaws.com/000000000000/some" // the events name the queue
-	if _, err := n(cfg.Client, some, nil, f.consumerConfig(&source{}, nil)); err != nil {
+	if _, err := n(cfg.Client, some, nil, nil, f.consumerConfig(&source{}, nil)); err != nil {
 		return nil, fmt.Errorf("repriselambda.%s: %w", name, err)
 	}
 	return f.handle, nil
@@ -192,7 +192,7 @@ func (f *function) handle(ctx context.Context, event Event) (Response, error) {
 	in := newInvocation(ctx, stop, f.cfg.Client, queue, url, event)
 	cfg := f.consumerConfig(queue, in)
 	cfg.StopBudget = budget
-	consumer, err := f.newConsumer(in, url, l, cfg)
+	consumer, err := f.newConsumer(in, url, in, l, cfg)
 	if err != nil {
 		return Response{}, fmt.Errorf("repriselambda: %w", err) // Config.DeadLetterURL is the queue itself
 	}

@@ -108,7 +108,8 @@ type policy struct{ retry.Policy }
 
 // afterRecord decides about the run that f records. A run that never happened uses up no attempt,
 // but takes time: the policy's wait stays that of the same attempt, so the next try is delayed for
-// about as long as the event has been waiting, if that is longer.
+// about as long as the event has been waiting, if that is longer. Nor is it the last run in the last
+// part of the age: then that delay alone counts.
 func (p policy) afterRecord(f failure, permanent []string) retry.Decision {
 	if !f.ran {
 		p.MaxAttempts = -1
@@ -118,12 +119,12 @@ func (p policy) afterRecord(f failure, permanent []string) retry.Decision {
 		a.Err = retry.Permanent(a.Err)
 	}
 	d := p.Decide(a)
-	if f.ran || d.Action != retry.ActionRetry {
+	if f.ran || d.Reason == retry.ReasonPermanent {
 		return d
 	}
 	p.Backoff, p.Jitter, p.Rules = putOff.Backoff, putOff.Jitter, nil
 	a.N = doublings(f.failed.Sub(f.first))
-	if later := p.Decide(a); later.Action == retry.ActionRetry && later.At.After(d.At) {
+	if later := p.Decide(a); d.Action != retry.ActionRetry || later.Action == retry.ActionRetry && later.At.After(d.At) {
 		return later
 	}
 	return d

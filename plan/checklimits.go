@@ -24,15 +24,21 @@ func (e *examination) checkReceives() {
 		return
 	}
 	fewer := e.attempts < 0 || e.q.MaxReceives < e.attempts
+	without := fmt.Sprintf("raise maxReceiveCount above %d to do without copies.", e.attempts)
+	remedy := fmt.Sprintf("raise maxReceiveCount in the queue's RedrivePolicy above %d, lower attempts to %d, or permit copies.", e.attempts, e.q.MaxReceives)
+	if e.attempts < 0 || e.attempts >= MaxReceives { // no maxReceiveCount is above that
+		without = fmt.Sprintf("to do without copies raise maxReceiveCount to its limit, %d, and lower attempts to at most that.", MaxReceives)
+		remedy = fmt.Sprintf("raise maxReceiveCount in the queue's RedrivePolicy to its limit, %d, and lower attempts to at most that, or permit copies.", MaxReceives)
+	}
 	switch {
 	case fewer && e.copies():
 		e.add(Info, CodeReceivesLimit,
 			fmt.Sprintf("the policy allows %s attempts and the queue %s: at its last permitted receive a message is sent back as a copy, which begins anew.", count(e.attempts), plural.Of(e.q.MaxReceives, "receive")),
-			fmt.Sprintf("none is needed if the consumer may send to the queue; raise maxReceiveCount above %s to do without copies.", count(e.attempts)))
+			"none is needed if the consumer may send to the queue; "+without)
 	case fewer:
 		e.add(Error, CodeReceivesLimit,
 			fmt.Sprintf("the policy allows %s attempts, but the queue gives a message up after %s.", count(e.attempts), plural.Of(e.q.MaxReceives, "receive")),
-			fmt.Sprintf("raise maxReceiveCount in the queue's RedrivePolicy above %s, lower attempts to %d, or permit copies.", count(e.attempts), e.q.MaxReceives))
+			remedy)
 	case e.outOfReach:
 		e.add(Error, CodeReceivesLimit,
 			fmt.Sprintf("a wait of up to %s takes %s, and the queue gives a message up after %d: not all of %s are reached.", short(e.longestWait), plural.Of(hidesFor(e.longestWait), "receive"), e.q.MaxReceives, plural.Of(e.attempts, "attempt")),

@@ -72,7 +72,22 @@ func TestCheck(t *testing.T) {
 		{
 			name: "unlimited attempts", policy: retry.Policy{MaxAttempts: -1},
 			queue: sound, settings: visibility,
-			code: plan.CodeReceivesLimit, severity: plan.Error, says: "unlimited attempts",
+			code: plan.CodeReceivesLimit, severity: plan.Error, says: "raise maxReceiveCount in the queue's RedrivePolicy to its limit, 1000, and lower attempts to at most that, or permit copies.",
+		},
+		{
+			name: "unlimited attempts, met by copies", policy: retry.Policy{MaxAttempts: -1},
+			queue: sound,
+			code:  plan.CodeReceivesLimit, severity: plan.Info, says: "to do without copies raise maxReceiveCount to its limit, 1000, and lower attempts to at most that.",
+		},
+		{
+			name: "more attempts than SQS permits receives", policy: retry.Policy{MaxAttempts: 1001, Backoff: retry.Constant(time.Second)},
+			queue: sound, settings: visibility,
+			code: plan.CodeReceivesLimit, severity: plan.Error, says: "to its limit, 1000, and lower attempts to at most that",
+		},
+		{
+			name: "as many attempts as SQS permits receives", policy: retry.Policy{MaxAttempts: 1000, Backoff: retry.Constant(time.Second)},
+			queue: sound, settings: visibility,
+			code: plan.CodeReceivesLimit, severity: plan.Error, says: "to its limit, 1000, and lower attempts to at most that",
 		},
 		{
 			name:   "as many receives as attempts, but none for parking",

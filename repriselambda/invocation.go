@@ -149,11 +149,12 @@ func tooLong(f types.BatchResultErrorEntry) bool {
 func (in *invocation) hideLess(ctx context.Context, batch *sqs.ChangeMessageVisibilityBatchInput, out *sqs.ChangeMessageVisibilityBatchOutput, options ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
 	less := *batch
 	less.Entries = nil
-	longest := int32((retry.MaxVisibility - in.queue.visibility(in.url)) / time.Second)
+	// A longer timeout would leave less, and has most often not passed.
+	longest := int32((retry.MaxVisibility - min(in.queue.visibility(in.url), retry.MaxVisibility/2)) / time.Second)
 	refused := slices.Clone(out.Failed)
 	for _, e := range batch.Entries {
 		if i := slices.IndexFunc(refused, func(f types.BatchResultErrorEntry) bool { return tooLong(f) && aws.ToString(f.Id) == *e.Id }); i >= 0 && e.VisibilityTimeout > longest {
-			e.VisibilityTimeout = max(longest, 1)
+			e.VisibilityTimeout = longest
 			less.Entries = append(less.Entries, e)
 			refused = slices.Delete(refused, i, i+1)
 		}

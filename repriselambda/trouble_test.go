@@ -490,12 +490,18 @@ func TestObserverThatPanics(t *testing.T) {
 // the queue's visibility timeout, and SQS counts its 12 hours from the receive. A message is hidden for nearly as
 // long as that permits all the same, and the others of its batch for as long as they are to wait.
 func TestHeldByTheMapping(t *testing.T) {
-	for _, denied := range []bool{false, true} {
+	for _, timeout := range []string{"360", "43200", "denied"} {
 		inModes(t, modes, func(t *testing.T, in mode) {
 			q := reprisetest.NewQueue(t, map[string]string{"VisibilityTimeout": "360"})
 			cfg := repriselambda.Config{Retry: every40}
-			if denied {
+			least := 12*time.Hour - visibility
+			switch timeout {
+			case "denied":
+				least = 12*time.Hour - 90*time.Minute
 				cfg.Client, cfg.Via = unreadable{q.Client()}, reprise.ViaVisibility
+			case "43200": // so long a timeout leaves nothing of the 12 hours
+				least = 6 * time.Hour
+				q.SetAttributes(map[string]string{"VisibilityTimeout": timeout})
 			}
 			m := in.newMapping(t, q, func(_ context.Context, m *reprise.Message) error {
 				wait, _ := time.ParseDuration(m.Body)
@@ -508,10 +514,6 @@ func TestHeldByTheMapping(t *testing.T) {
 			time.Sleep(visibility - 10*time.Second) // since then the function is throttled
 			began := time.Now()
 			m.invokeWith(event)
-			least := 12*time.Hour - visibility
-			if denied {
-				least = 12*time.Hour - 90*time.Minute
-			}
 			if got := waits(q, began); got["1h"] != time.Hour || got["12h"] < least {
 				t.Errorf("hidden for %v, want 1h, and %v or more", got, least)
 			}

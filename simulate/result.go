@@ -18,8 +18,8 @@ type Result struct {
 
 	Messages Messages
 	Attempts Attempts
-	// PerMessage has, at index n, how many messages were settled after n attempts; the last stands
-	// for all that needed more.
+	// PerMessage has, at index n, how many messages were settled after n attempts, repeated ones
+	// included; the last stands for all that needed more.
 	PerMessage []int
 
 	// Wait is the time from when a message was sent to its first attempt, Latency that to the end of
@@ -82,7 +82,7 @@ type Attempts struct {
 	Rejected    int // beyond its capacity
 	Cut         int // by a timeout, a stop, a crash or the end of a lease
 	Running     int // at the end of the simulation
-	// Repeated is how many of them ran for a message that was done already.
+	// Repeated is how many of Succeeded, Failed and Permanent ran for a message that was done already.
 	Repeated int
 }
 

@@ -265,3 +265,22 @@ func TestRetryLane(t *testing.T) {
 		t.Errorf("retries are late by up to %v without a lane, %v with one, %v with priority", none, equal, first)
 	}
 }
+
+// TestRepeated: each message succeeds at its first attempt, so that every other attempt, which fails, was for
+// a message that was done.
+func TestRepeated(t *testing.T) {
+	var crashes []simulate.Restart
+	for i := range 40 {
+		crashes = append(crashes, simulate.Restart{At: time.Duration(i)*10*time.Second + 5*time.Second, Kill: true})
+	}
+	r := run(t, simulate.Scenario{
+		Traffic: simulate.Traffic{Backlog: 1000},
+		Handler: simulate.Handler{Takes: simulate.Constant(20 * time.Millisecond), Fails: []float64{0, 1}},
+		Fleet:   simulate.Fleet{Restarts: crashes, Concurrency: 100, Lease: 10 * time.Second},
+		Network: simulate.Network{LoseRequest: 0.3},
+	})
+	a := r.Attempts
+	if a.Failed == 0 || a.Repeated != a.Failed || a.Succeeded != 1000 || a.Wasted() != a.Started-1000 {
+		t.Errorf("attempts %+v: want all that failed to be repeated, and wasted", a)
+	}
+}

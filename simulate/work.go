@@ -246,12 +246,15 @@ func (r *run) attempted(n *node, a simulation.Attempt) {
 	if int(one.number) < r.Trace {
 		r.trace(one, a)
 	}
+	repeated := 0
+	if one.state == done {
+		repeated = 1
+	}
 	switch {
 	case a.Err == nil:
 		counts.Succeeded++
-		if one.state == done {
-			counts.Repeated++
-		} else {
+		counts.Repeated += repeated
+		if one.state != done {
 			one.ended = now
 			r.now.Done++
 			r.ends(one, done)
@@ -265,8 +268,10 @@ func (r *run) attempted(n *node, a simulation.Attempt) {
 		counts.Cut++
 	case errors.Is(a.Err, errPermanent):
 		counts.Permanent++
+		counts.Repeated += repeated
 	default:
 		counts.Failed++
+		counts.Repeated += repeated
 	}
 	r.now.Failed++
 	if a.Outcome == consumer.OutcomeRetry && one.state == open && !one.waits {

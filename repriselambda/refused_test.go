@@ -1,14 +1,20 @@
 package repriselambda_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/smithy-go"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/plan"
 	"github.com/reprise-sqs/reprise/repriselambda"
 	"github.com/reprise-sqs/reprise/reprisetest"
 	"github.com/reprise-sqs/reprise/retry"
@@ -100,6 +106,42 @@ func TestGroupBehindARefusedDeadLetter(t *testing.T) {
 		want := map[string][]string{"a": {"a.1", "a.1", "a.2"}, "b": {"b.1"}}
 		if diff := cmp.Diff(want, j.ran); diff != "" {
 			t.Errorf("ran (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// powerless is a client without the permissions to change visibilities and to send.
+type powerless struct{ reprise.Client }
+
+var errDenied = &smithy.GenericAPIError{Code: "AccessDenied", Message: "not permitted"}
+
+func (powerless) ChangeMessageVisibilityBatch(context.Context, *sqs.ChangeMessageVisibilityBatchInput, ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
+	return nil, errDenied
+}
+
+func (powerless) SendMessageBatch(context.Context, *sqs.SendMessageBatchInput, ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
+	return nil, errDenied
+}
+
+// TestEachDeniedPermissionIsToldOnce in the life of a process, although their findings have one code.
+func TestEachDeniedPermissionIsToldOnce(t *testing.T) {
+	inModes(t, modes, func(t *testing.T, in mode) {
+		q := reprisetest.NewQueue(t, nil)
+		q.NewDeadLetterQueue(10)
+		var log bytes.Buffer
+		told := make(map[string]int)
+		m := in.newMapping(t, q, does, repriselambda.Config{
+			Client: powerless{q.Client()}, Retry: every40, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			Observer: reprise.Observer{Finding: func(_ context.Context, f plan.Finding) { told[f.Remedy]++ }},
+		})
+		for _, body := range []string{"fail", "permanent", "fail", "permanent"} {
+			q.Send(body)
+			m.invoke()
+		}
+		for _, action := range []string{"sqs:ChangeMessageVisibility on " + q.ARN(), "sqs:SendMessage on " + q.ARN() + "-2"} {
+			if remedy := "permit " + action + "."; told[remedy] != 1 || strings.Count(log.String(), remedy) != 1 {
+				t.Errorf("%q is told %d times; logged:\n%s", remedy, told[remedy], &log)
+			}
 		}
 	})
 }

@@ -20,8 +20,12 @@ import (
 // source is the state of a queue that is kept for the life of the process.
 type source struct {
 	answers      sync.Map // *answer by URL, of the queue and its dead-letter queue
-	told, logged sync.Map // codes of findings
+	told, logged sync.Map // findings, by kind
 }
+
+// kind tells findings from each other: a problem may have the texts of the moment in it, and denied
+// permissions have one code.
+type kind struct{ code, remedy string }
 
 // answer is SQS's answer for a queue's attributes.
 type answer struct {
@@ -77,13 +81,13 @@ func (s *source) visibility(url string) time.Duration {
 	return longTimeout
 }
 
-// once calls f only for the first finding of each code; it is nil if f is.
+// once calls f only for the first finding of each kind; it is nil if f is.
 func (s *source) once(f func(context.Context, plan.Finding)) func(context.Context, plan.Finding) {
 	if f == nil {
 		return nil
 	}
 	return func(ctx context.Context, finding plan.Finding) {
-		if _, again := s.told.LoadOrStore(finding.Code, true); !again {
+		if _, again := s.told.LoadOrStore(kind{finding.Code, finding.Remedy}, true); !again {
 			f(ctx, finding)
 		}
 	}
@@ -103,15 +107,20 @@ func (o occasional) Enabled(ctx context.Context, level slog.Level) bool {
 
 // Handle implements [slog.Handler].
 func (o occasional) Handle(ctx context.Context, r slog.Record) error {
-	again := false
+	var finding kind
 	r.Attrs(func(a slog.Attr) bool {
-		if a.Key == "code" { // the code of a finding
-			_, again = o.queue.logged.LoadOrStore(a.Value.String(), true)
+		switch a.Key {
+		case "code":
+			finding.code = a.Value.String()
+		case "remedy":
+			finding.remedy = a.Value.String()
 		}
-		return !again
+		return true
 	})
-	if again {
-		return nil
+	if finding.code != "" { // only findings have one
+		if _, again := o.queue.logged.LoadOrStore(finding, true); again {
+			return nil
+		}
 	}
 	return o.Handler.Handle(ctx, r)
 }

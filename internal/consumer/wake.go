@@ -50,8 +50,7 @@ func (c *Machine) WakeMessage(id string) bool {
 	} else if r.Waking {
 		return true // the request is under way
 	}
-	r.Waking = true
-	r.Due = time.Time{} // as in wake
+	r.Wake()
 	c.waker.ids = slices.Insert(c.waker.ids, 0, id)
 	if !c.waker.active {
 		c.wakeNext(c.now)
@@ -112,8 +111,7 @@ func (c *Machine) wake(match func(*memory.Note) bool, now time.Time) int {
 // wakeLast has r's message woken after all others, if it can be.
 func (c *Machine) wakeLast(r *memory.Note, now time.Time) {
 	if wakeable(r, now) && !r.Waking {
-		r.Waking = true
-		r.Due = time.Time{} // from now on it is never received too early
+		r.Wake()
 		c.waker.ids = append(c.waker.ids, r.ID)
 	}
 }
@@ -126,7 +124,9 @@ func (c *Machine) stopWaking(key string) {
 		if r.Handle == nil || r.Key != key || r.LookAgain {
 			return false
 		}
-		r.Waking = false
+		if r.Waking { // otherwise it has come, and is hidden again
+			r.Unwake()
+		}
 		return true
 	})
 }
@@ -214,7 +214,8 @@ func (c *Machine) Woken(w *Waking, results *[MaxBatch]Failure) {
 		if f.Err == nil {
 			c.counts.Woken++
 		}
-		if r := c.memory.Recall(w.ids[i], c.now); r.Handle != w.Handles[i] {
+		r := c.memory.Recall(w.ids[i], c.now)
+		if r.Handle != w.Handles[i] {
 			continue // it has come, whatever became of the request; if it is hidden again, it waits for its new time
 		}
 		if f.is(Rejected) && !f.is(Lasting) {
@@ -223,6 +224,9 @@ func (c *Machine) Woken(w *Waking, results *[MaxBatch]Failure) {
 			continue
 		}
 		c.memory.ForgetHandle(w.ids[i])
+		if f.is(Rejected) && !r.LookAgain {
+			r.Unwake() // it stays hidden for certain
+		}
 	}
 	c.alarms.After(c.now.Add(pause), c.wakeNext)
 }

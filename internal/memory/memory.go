@@ -63,6 +63,7 @@ type Note struct {
 	Key         string    // of its breaker
 	Asked       bool      // the handler requested the wait
 	Waking      bool      // it is to be woken
+	dueUnwoken  time.Time // Due, before it was to be woken
 	Sent        time.Time // when it was sent; zero: not known
 	Unwakeable  bool      // it is woken only if LookAgain is set: it is of a FIFO queue, or given up
 	LookAgain   bool      // it is woken to be decided on again, and keeps its due time
@@ -175,3 +176,15 @@ func (n *Note) Unrun(attempt, receives int) {
 	n.Runs = max(n.Runs, attempt-1)
 	n.Receives = receives
 }
+
+// Wake notes that the message is to be woken: from now on it is never received too early.
+func (n *Note) Wake() {
+	if !n.Due.IsZero() {
+		n.dueUnwoken = n.Due
+	}
+	n.Waking, n.Due = true, time.Time{}
+}
+
+// Unwake notes that the message stays hidden after all: it may become visible by itself before it is
+// due, since SQS hides none for longer than twelve hours.
+func (n *Note) Unwake() { n.Waking, n.Due = false, n.dueUnwoken }

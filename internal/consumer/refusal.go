@@ -145,13 +145,13 @@ func (c *Machine) requeueRefused(d *Delivery, f *Failure, now time.Time) {
 
 // fallBack gives d back without a copy or, at its last permitted receive, gives it up.
 func (c *Machine) fallBack(d *Delivery, now time.Time) {
+	d.bare, d.apart = false, false // the dead-letter queue may accept what this queue refuses
 	if d.verdict.alone && !c.draining && !d.lease.Over(now) {
 		c.unhide(d) // it may run before it is due, and for longer
 		c.move(d, stateWaiting)
 		c.isolate(d, now)
 		return
 	}
-	d.bare, d.apart = false, false // the dead-letter queue may accept what this queue refuses
 	d.verdict.requeue = byVisibility
 	d.verdict = c.withoutCopy(d, d.verdict, now)
 	switch {

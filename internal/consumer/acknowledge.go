@@ -51,7 +51,7 @@ func (c *Machine) hideFor(d *Delivery, now time.Time) int32 {
 		return 0 // at once: see releasedAtStop
 	}
 	requested := now.Add(-d.lease.Age(now))
-	if by := c.carriedBy(d, now); !by.IsZero() {
+	if by := c.carriedBy(d); !by.IsZero() {
 		seconds, _ := retry.Visibility(requested, now, by)
 		return seconds
 	}
@@ -87,10 +87,10 @@ func (c *Machine) dropExpired(batch []*Delivery, now time.Time) []*Delivery {
 }
 
 // dropOutdated takes the messages out of batch whose verdict is outdated, and settles them
-// otherwise: the receive that follows if they were hidden is forbidden.
+// otherwise: hidden, they might not be received again.
 func (c *Machine) dropOutdated(batch []*Delivery, now time.Time) []*Delivery {
 	return slices.DeleteFunc(batch, func(d *Delivery) bool {
-		if !c.outdated(d) {
+		if !c.outdated(d, now) {
 			return false
 		}
 		c.move(d, stateSettling)

@@ -169,7 +169,7 @@ func (c *Machine) fallBack(d *Delivery, now time.Time) {
 // hidden for minutes only if the queue's retention was not known then; other consumers do not know when
 // it is due.
 func (c *Machine) hiddenBriefly(d *Delivery, now time.Time) bool {
-	if !c.carriedBy(d, now).IsZero() {
+	if !c.carriedBy(d).IsZero() {
 		return false // for minutes again, until the attributes can be read
 	}
 	seconds, _ := retry.Visibility(now.Add(-d.lease.Age(now)), now, d.verdict.Due)

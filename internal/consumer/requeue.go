@@ -38,6 +38,7 @@ func (c *Machine) route(d *Delivery, v Verdict, now time.Time) Verdict {
 	if !v.comesAgain() {
 		return v
 	}
+	v.carriedBy, v.untilRead = time.Time{}, false
 	if d.marked() && d.state.waits() && v.Outcome == OutcomeRelease && v.Reason != retry.ReasonUnavailable {
 		// Given back without a run: the next consumer runs it alone. Not in an outage: it
 		// would be requeued again and again, and each receive would count against it.
@@ -56,16 +57,20 @@ func (c *Machine) route(d *Delivery, v Verdict, now time.Time) Verdict {
 	return c.withoutCopy(d, v, now)
 }
 
-// outdated reports whether d, which would be hidden, was received again since its verdict, and
-// that was the last receive that the queue permits.
-func (c *Machine) outdated(d *Delivery) bool {
-	limit := c.facts.Plan.MaxReceives
-	return limit > 0 && d.receives >= limit && d.receives != d.Receives && d.verdict.comesAgain() && d.verdict.requeue == byVisibility
+// outdated reports whether d, which would be hidden, has been received again since its verdict, and
+// that was the last receive that the queue permits; or whether the time has passed until which it
+// should have been hidden, because SQS has refused that.
+func (c *Machine) outdated(d *Delivery, now time.Time) bool {
+	v, limit := &d.verdict, c.facts.Plan.MaxReceives
+	if !v.comesAgain() || v.requeue != byVisibility {
+		return false
+	}
+	return limit > 0 && d.receives >= limit && d.receives != d.Receives || !v.carriedBy.IsZero() && !v.carriedBy.After(now)
 }
 
 // reconsider completes the verdict on d once more if it is outdated.
 func (c *Machine) reconsider(d *Delivery, now time.Time) {
-	if !c.outdated(d) {
+	if !c.outdated(d, now) {
 		return
 	}
 	d.verdict = c.route(d, d.verdict, now)

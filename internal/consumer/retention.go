@@ -70,10 +70,10 @@ func (c *Machine) withoutCopy(d *Delivery, v Verdict, now time.Time) Verdict {
 
 // carriedBy returns until when d may be hidden though it is due later; zero: until it is due. What was learnt since the verdict
 // counts: other consumers do not know when d is due.
-func (c *Machine) carriedBy(d *Delivery, now time.Time) time.Time {
+func (c *Machine) carriedBy(d *Delivery) time.Time {
 	v := &d.verdict
 	learnt := v.untilRead && !c.facts.unread && !c.expiresBefore(d, v.Due)
-	if v.requeue != byVisibility || !v.carriedBy.After(now) || learnt {
+	if v.requeue != byVisibility || learnt {
 		return time.Time{}
 	}
 	return v.carriedBy

@@ -55,8 +55,8 @@ func (c *Machine) hideFor(d *Delivery, now time.Time) int32 {
 		seconds, _ := retry.Visibility(requested, now, by)
 		return seconds
 	}
-	if d.verdict.requeue != byVisibility && c.beyondUnread(due, now) {
-		due = now.Add(unreadWait) // if this process dies before it has sent the copy, d comes back in time
+	if d.verdict.requeue != byVisibility {
+		due = c.backBy(d, now)
 	}
 	seconds, short := retry.Visibility(requested, now, due)
 	if short && d.verdict.requeue == byVisibility {

@@ -165,9 +165,8 @@ func (c *Machine) fallBack(d *Delivery, now time.Time) {
 	}
 }
 
-// hiddenBriefly reports whether d, which no copy replaces, can be hidden for longer than it is. It was
-// hidden for minutes only if the queue's retention was not known then; other consumers do not know when
-// it is due.
+// hiddenBriefly reports whether d, which no copy replaces, can be hidden for longer than it is: it was
+// not to be dropped before it was copied. Other consumers do not know when it is due.
 func (c *Machine) hiddenBriefly(d *Delivery, now time.Time) bool {
 	if !c.carriedBy(d).IsZero() {
 		return false // for minutes again, until the attributes can be read

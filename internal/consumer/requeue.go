@@ -200,7 +200,7 @@ func (c *Machine) requeue(d *Delivery, now time.Time) {
 	switch {
 	case d.copied:
 		c.put(&c.deletes, d, now)
-	case !d.lease.Hidden() && d.verdict.Due.After(d.lease.End()):
+	case !d.lease.Hidden() && c.backBy(d, now).After(d.lease.End()):
 		c.put(&c.hides, d, now)
 	default:
 		c.put(&c.requeues, d, now)

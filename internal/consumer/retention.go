@@ -45,7 +45,25 @@ func (c *Machine) expiresBefore(d *Delivery, then time.Time) bool {
 // droppedBefore reports whether a message that expires then would be dropped before a consumer is
 // likely to receive it, if it waits until then.
 func (c *Machine) droppedBefore(expires, then time.Time) bool {
-	return then.After(expires.Add(-min(maxLastChance, c.facts.retention()/10)))
+	return then.After(c.lastChance(expires))
+}
+
+// lastChance returns until when a message that expires then may wait, so that a consumer is likely to receive it.
+func (c *Machine) lastChance(expires time.Time) time.Time {
+	return expires.Add(-min(maxLastChance, c.facts.retention()/10))
+}
+
+// backBy returns until when d, which a copy replaces, is hidden at most: until it is due, but so that its queue does not
+// drop it if this process dies before SQS has the copy.
+func (c *Machine) backBy(d *Delivery, now time.Time) time.Time {
+	due := d.verdict.Due
+	if c.beyondUnread(due, now) {
+		return now.Add(unreadWait)
+	}
+	if expires := c.expiry(d); !expires.IsZero() && c.droppedBefore(expires, due) {
+		return c.lastChance(expires)
+	}
+	return due
 }
 
 // withoutCopy completes a verdict that gives d back by visibility: if the queue would not

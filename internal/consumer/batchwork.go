@@ -19,6 +19,10 @@ func (c *Machine) TakeBatch() []End {
 	} else {
 		batch = c.fill(first)
 	}
+	run := &batchRun{messages: len(batch)}
+	for i := range batch {
+		batch[i].Delivery.batch = run
+	}
 	c.batches.running++
 	c.counts.Batches++
 	c.charge()

@@ -60,8 +60,10 @@ type Delivery struct {
 	refused    refusals
 	requests   int // requests spent on settling
 
-	began time.Time // when its present run began
-	hung  bool      // its handler ignores the end of its context
+	began       time.Time // when its present run began
+	interrupted time.Time // when its lease was lost in that run; zero: it was not
+	hung        bool      // its handler ignores the end of its context
+	batch       *batchRun // that it runs in; nil: it has a handler of its own, or does not run
 
 	hiddenUntil time.Time // until when the settlement under way hides it
 }

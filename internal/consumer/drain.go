@@ -62,8 +62,7 @@ func (c *Machine) Close() {
 	c.closed = true
 	for _, d := range c.held {
 		if d.state == stateRunning && !d.hung {
-			d.hung = true
-			c.hung++
+			c.countHung(d)
 		}
 	}
 }

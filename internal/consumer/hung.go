@@ -24,11 +24,43 @@ const (
 	stillUnknown = time.Hour
 )
 
-// hungFrom returns when the handler of d, which runs, counts as one that ignores the end of
-// its context; zero if its context has no end yet.
+// batchRun is one run of a batch handler.
+type batchRun struct {
+	messages    int
+	lost        int       // of messages: their leases were lost in the run
+	interrupted time.Time // when the last was, and the batch's context ended; zero: it has not
+	hung        bool      // Machine.hanging counts it
+}
+
+// interrupt notes that the lease of d, which runs, is lost, and has the handler told. The context of the run has ended
+// then, even if d is received again. That of a batch ends when the leases of all its messages are lost.
+func (c *Machine) interrupt(d *Delivery) {
+	d.lease.Lose()
+	c.want(Effect{Kind: Interrupt, Delivery: d})
+	if !d.interrupted.IsZero() {
+		return
+	}
+	d.interrupted = c.now
+	if b := d.batch; b != nil {
+		if b.lost++; b.lost == b.messages {
+			b.interrupted = c.now
+		}
+	}
+	c.planKeeping(c.now.Add(hungAfter)) // see hungFrom
+}
+
+// hungFrom returns when d's handler begins to count as one that ignores the end of its context; zero if d
+// has none, its context has no end yet, or it counts already.
 func (c *Machine) hungFrom(d *Delivery) (at time.Time) {
-	if d.lease.Lost() {
-		at = d.lease.End().Add(hungAfter) // at the latest: the lease may have been lost before its end
+	if d.state != stateRunning || d.hung {
+		return at
+	}
+	interrupted := d.interrupted
+	if d.batch != nil {
+		interrupted = d.batch.interrupted
+	}
+	if !interrupted.IsZero() {
+		at = interrupted.Add(hungAfter)
 	}
 	if timeout := c.HandlerTimeout; timeout > 0 {
 		if over := d.began.Add(timeout).Add(hungAfter); at.IsZero() || over.Before(at) {
@@ -38,25 +70,27 @@ func (c *Machine) hungFrom(d *Delivery) (at time.Time) {
 	return at
 }
 
-// watchHandler is called by leasesDue for each message in a handler. It returns when to look
-// again; zero: there is no need.
-func (c *Machine) watchHandler(d *Delivery, now time.Time) time.Time {
-	at := c.hungFrom(d)
-	if d.hung || at.IsZero() || at.After(now) {
-		if d.hung {
-			at = time.Time{}
-		}
-		return at
-	}
-	d.hung = true
-	c.hung++
+// hangs notes that d's handler ignores the end of its context.
+func (c *Machine) hangs(d *Delivery, now time.Time) {
+	c.countHung(d)
 	c.leaveSolo(d, now) // no other message waits for it any longer
 	c.complain("hung", "a handler ignores the end of its context and keeps its place", "message", d.Subject(),
-		"running", now.Sub(d.began).Round(time.Second), "handlers", c.hung, "remedy", remedyHung)
-	return time.Time{}
+		"running", now.Sub(d.began).Round(time.Second), "handlers", c.hanging, "remedy", remedyHung)
 }
 
 const remedyHung = "have the handler return when its context ends, and restart the process"
+
+// countHung counts d's handler as one that ignores the end of its context.
+func (c *Machine) countHung(d *Delivery) {
+	d.hung = true
+	c.hung++
+	if b := d.batch; b == nil || !b.hung {
+		c.hanging++
+	}
+	if d.batch != nil {
+		d.batch.hung = true
+	}
+}
 
 // handlerMoved notes that d's handler starts or ends.
 func (c *Machine) handlerMoved(d *Delivery, now time.Time) {
@@ -64,18 +98,25 @@ func (c *Machine) handlerMoved(d *Delivery, now time.Time) {
 	if d.hung {
 		d.hung = false
 		c.hung--
+		if b := d.batch; b == nil || b.hung {
+			c.hanging--
+		}
+		if d.batch != nil {
+			d.batch.hung = false
+		}
 	}
+	d.batch, d.interrupted = nil, time.Time{}
 }
 
 // hungProblem describes, for the health, that handlers do not end, and reports whether they
 // have all places; the problem is empty if they end.
 func (c *Machine) hungProblem(now time.Time) (problem string, all bool) {
 	// In a pool those of all its consumers share the places.
-	full, hung, running, lastMove := c.handlers() >= c.concurrency, c.hung, c.running, c.lastMove
+	full, hung, handlers, running, lastMove := c.handlers() >= c.concurrency, c.hung, c.hanging, c.running, c.lastMove
 	if c.pool != nil {
-		hung, running = 0, 0
+		hung, handlers, running = 0, 0, 0
 		for other := range c.pool.Each {
-			hung, running = hung+other.hung, running+other.running
+			hung, handlers, running = hung+other.hung, handlers+other.hanging, running+other.running
 			if other.lastMove.After(lastMove) {
 				lastMove = other.lastMove
 			}
@@ -84,9 +125,9 @@ func (c *Machine) hungProblem(now time.Time) (problem string, all bool) {
 	}
 	switch {
 	case hung > 0 && hung == running && full:
-		return fmt.Sprintf("nothing is worked on: all places are taken, since %s ignored the end of the context: %s", haveHung(hung), remedyHung), true
+		return fmt.Sprintf("nothing is worked on: all places are taken, since %s ignored the end of the context: %s", haveHung(handlers), remedyHung), true
 	case c.hung > 0:
-		return fmt.Sprintf("%s ignored the end of the context, and the places are kept: %s", haveHung(c.hung), remedyHung), false
+		return fmt.Sprintf("%s ignored the end of the context, and the places are kept: %s", haveHung(c.hanging), remedyHung), false
 	case !full || c.running == 0:
 		return "", false
 	}

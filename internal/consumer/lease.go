@@ -38,13 +38,15 @@ func (c *Machine) leasesDue(now time.Time) (due []*Delivery, next time.Time) {
 			next = t
 		}
 	}
-	var ended, tooLong []*Delivery
+	var ended, tooLong, hung []*Delivery
 	urgent := false
 	for _, d := range c.held {
-		if d.state == stateRunning {
-			if at := c.watchHandler(d, now); !at.IsZero() {
-				sooner(at)
-			}
+		switch at := c.hungFrom(d); {
+		case at.IsZero():
+		case at.After(now):
+			sooner(at)
+		default:
+			hung = append(hung, d)
 		}
 		switch {
 		case d.heldTooLong(now):
@@ -68,6 +70,10 @@ func (c *Machine) leasesDue(now time.Time) (due []*Delivery, next time.Time) {
 			due = append(due, d)
 			urgent = urgent || d.lease.Urgent(now)
 		}
+	}
+	slices.SortFunc(hung, asReceived)
+	for _, d := range hung {
+		c.hangs(d, now)
 	}
 	slices.SortFunc(tooLong, asReceived)
 	for _, d := range tooLong {

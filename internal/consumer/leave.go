@@ -13,8 +13,7 @@ func (c *Machine) lose(d *Delivery, err error) {
 	}
 	if d.state == stateRunning {
 		if !d.lease.Lost() {
-			d.lease.Lose()
-			c.want(Effect{Kind: Interrupt, Delivery: d})
+			c.interrupt(d)
 		}
 		return // d is released when its handler has returned
 	}

@@ -43,7 +43,8 @@ type Machine struct {
 	groups   *groups.Machine[*Delivery] // FIFO queues: of the messages that are held
 	waiting  int                        // not started
 	running  int                        // in a handler
-	hung     int                        // of running: the handlers that ignore the end of their contexts
+	hung     int                        // of running: their handlers ignore the end of their contexts
+	hanging  int                        // such handlers
 	settling int                        // finished
 	stuck    int                        // of settling: SQS refuses them again and again, and answers others
 

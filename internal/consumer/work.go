@@ -81,7 +81,7 @@ func (c *Machine) setOff(d *Delivery) {
 	d.began = now
 	c.handlerMoved(d, d.began)
 	if timeout := c.HandlerTimeout; timeout > 0 {
-		c.planKeeping(d.began.Add(timeout).Add(hungAfter)) // see watchHandler
+		c.planKeeping(d.began.Add(timeout).Add(hungAfter)) // see hungFrom
 	}
 	c.counts.Attempts++
 }

@@ -82,6 +82,10 @@ func (c *Machine) heldInOutage(g *Gate, d *Delivery, v Verdict, now time.Time) V
 	return Verdict{Outcome: OutcomeHold, Reason: retry.ReasonUnavailable, Due: asked, Err: v.Err}
 }
 
+// rampAgain is how long a message that fails while its gate is ramping waits for its next run, if the gate lets
+// more pass: otherwise a few that always fail would run as often as they can, until the level is at its lowest.
+const rampAgain = time.Second
+
 // holdAgain takes d back from its handler, to be run again.
 func (c *Machine) holdAgain(d *Delivery, v Verdict, now time.Time) {
 	c.move(d, stateWaiting)
@@ -91,9 +95,16 @@ func (c *Machine) holdAgain(d *Delivery, v Verdict, now time.Time) {
 		known.Due, known.Asked = v.Due, true // the handler asked for it: it is not woken before
 		known.Unrun(d.Attempt, d.receives)
 	}
-	if g := c.gates.byKey[d.Key]; g != nil && !g.Admits(now) {
+	g := c.gates.byKey[d.Key]
+	switch {
+	case g != nil && !g.Admits(now):
 		c.shelve(g, d, now)
-	} else {
+	case g != nil && g.State() == breaker.Ramping && v.Due.IsZero():
+		again := c.sentAway(d, maxAway, v.Err, now) // if it has to leave before
+		again.Due = now.Add(rampAgain)
+		c.unrun(d, now)
+		c.await(d, again, now)
+	default:
 		c.begin(d, now)
 	}
 }

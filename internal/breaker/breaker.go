@@ -119,7 +119,7 @@ func (b *Breaker) NextProbe() time.Time {
 }
 
 // ProbeNow makes the next probe due at once, if the breaker is open.
-func (b *Breaker) ProbeNow() { b.probeAt = time.Time{} }
+func (b *Breaker) ProbeNow(now time.Time) { b.probeAt = now }
 
 // LastFailure returns when an attempt last failed while the breaker was closed or ramping, other than by
 // the fault of its message.

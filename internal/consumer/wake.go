@@ -70,7 +70,7 @@ func (c *Machine) Probe(keys ...string) (probing int) {
 	keys = shortened(keys)
 	for _, g := range c.gates.byKey {
 		if g.State() == breaker.Open && isNamed(keys, g.key) {
-			g.Breaker.ProbeNow()
+			g.Breaker.ProbeNow(c.now)
 			c.alarms.Set(&g.look, c.now)
 			probing++
 		}

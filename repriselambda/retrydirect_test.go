@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/idempotency"
 	"github.com/reprise-sqs/reprise/repriselambda"
 	"github.com/reprise-sqs/reprise/retry"
 )
@@ -285,4 +286,48 @@ func TestDirectJitter(t *testing.T) {
 			failed = c.At
 		}
 	})
+}
+
+// TestMiddlewareThatReleases an event after its function has failed, as package idempotency does if another run
+// has the event by then: it is no attempt, and comes back, but not while the function may be running.
+func TestMiddlewareThatReleases(t *testing.T) {
+	for name, c := range map[string]struct {
+		first *reply
+		fails int // runs, Lambda's own included
+		least time.Duration
+	}{
+		"failed":             {nil, 2, time.Second},
+		"an unknown outcome": {&reply{err: io.ErrUnexpectedEOF}, 1, targetTimeout},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			lost := func(next reprise.Handler) reprise.Handler {
+				return reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
+					err := next.Handle(ctx, m)
+					if err != nil {
+						return reprise.Release(time.Second, fmt.Errorf("%w: %w", idempotency.ErrLost, err))
+					}
+					return nil
+				})
+			}
+			s := newSystem(t, fails(c.fails), repriselambda.RetryConfig{
+				Mode: repriselambda.ModeDirect, Timeout: targetTimeout, Middleware: lost,
+				Retry: retry.Policy{Backoff: retry.Constant(time.Minute), Jitter: retry.None, MaxAttempts: 2},
+			})
+			s.lambda.invoke(order)
+			s.lambda.answers = func(made call) *reply {
+				if made.Number == 1 {
+					return c.first
+				}
+				return nil
+			}
+			s.run(time.Hour)
+			made := s.lambda.made()
+			if letters, _ := s.letters(); len(letters) > 0 || len(made) != 2 {
+				t.Fatalf("%s: %d invocations, dead letters %+v", name, len(made), letters)
+			}
+			if waited := made[1].At.Sub(made[0].At); waited < c.least || waited > c.least+10*time.Second {
+				t.Errorf("%s: invoked again after %v, want %v", name, waited, c.least)
+			}
+		})
+	}
 }

@@ -214,23 +214,25 @@ func (r *retrier) run(ctx context.Context, m *reprise.Message, b *batch, l lette
 	if r.cfg.Mode == ModeEnvelope || !isFailure && !unknown {
 		return r.tryLater(m, b, l, err, now)
 	}
-	l.attempts++
-	l.last = now
 	if unknown {
 		failed = &FunctionError{Function: l.function, Type: "UnknownOutcome", Message: err.Error()}
 	}
-	l.err = failed
 	if failed.isOf(r.cfg.Permanent) {
 		err = retry.Permanent(err)
 	}
-	d := p.Decide(retry.Failure{N: l.attempts, Seed: l.request, Sent: l.first, First: l.first, Ended: now, Err: err})
+	d := p.Decide(retry.Failure{N: l.attempts + 1, Seed: l.request, Sent: l.first, First: l.first, Ended: now, Err: err})
+	if unknown && d.At.Before(now.Add(r.cfg.Timeout)) {
+		d.At = now.Add(r.cfg.Timeout) // it may still be running
+	}
+	if d.Action == retry.ActionRelease { // by the middleware
+		return opinion{err: err, again: d.At}
+	}
+	l.attempts++
+	l.last, l.err = now, failed
 	if d.Action != retry.ActionRetry {
 		return b.giveUp(m, l, d.Reason.String(), l.err)
 	}
 	b.note(m, l)
-	if unknown && d.At.Before(now.Add(r.cfg.Timeout)) {
-		d.At = now.Add(r.cfg.Timeout) // it may still be running
-	}
 	return opinion{err: err, again: d.At, failed: true}
 }
 

@@ -39,7 +39,7 @@ func (c *Machine) route(d *Delivery, v Verdict, now time.Time) Verdict {
 		return v
 	}
 	v.carriedBy, v.untilRead = time.Time{}, false
-	if d.marked() && d.state.waits() && v.Outcome == OutcomeRelease && v.Reason != retry.ReasonUnavailable {
+	if d.marked() && !d.tried && d.state.waits() && v.Outcome == OutcomeRelease && v.Reason != retry.ReasonUnavailable {
 		// Given back without a run: the next consumer runs it alone. Not in an outage: it
 		// would be requeued again and again, and each receive would count against it.
 		v.alone = true

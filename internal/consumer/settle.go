@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/reprise-sqs/reprise/internal/clocks"
+	"github.com/reprise-sqs/reprise/retry"
 )
 
 var (
@@ -58,7 +59,9 @@ func (c *Machine) skip(d *Delivery, v Verdict, now time.Time) {
 		d.copied = known.Copied
 		v = Verdict{Outcome: OutcomeDelete}
 	case v.Outcome == OutcomeRelease && known.Due.After(v.Due) && known.Due.After(now) && !c.outlasted(d, known):
-		v = d.parked(known)
+		if v.Due = known.Due; known.Asked {
+			v.Reason = retry.ReasonRetryAfter
+		}
 	}
 	v = c.route(d, v, now)
 	c.unready(d, now)

@@ -54,7 +54,7 @@ func (c *Machine) historyFor(d *Delivery, now time.Time) string {
 		due = c.server(v.Due)
 	}
 	h.Date(c.server(now), d.Sent, d.FirstReceived, due)
-	if h.Error = c.lastError(d); v.Err != nil {
+	if h.Error = c.lastError(d); v.Err != nil && (d.ran || h.Error == "") { // without a run, v.Err says only why it had to wait
 		h.Error = v.Err.Error()
 	}
 	h.Error = Shorten(ForSQS.Replace(h.Error), history.MaxError)

@@ -99,9 +99,10 @@ func (c *Machine) confine(d *Delivery, now time.Time) bool {
 		c.isolate(d, now)
 		return true
 	}
-	if !c.suspicious(d, now) || !c.solo.countSuspect(now) {
+	if !c.suspicious(d, now) || !d.suspect && !c.solo.countSuspect(now) {
 		return false
 	}
+	d.suspect = true // without a copy it may begin many times
 	c.complain("suspect", "a message seems to crash the worker; it is run alone", "message", d.Subject())
 	v := Verdict{Outcome: OutcomeRelease, Reason: retry.ReasonRelease, alone: true, Err: errSuspect}
 	if c.via(d, v, now) == byVisibility || !c.copyable(d, now) {

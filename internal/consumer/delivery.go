@@ -48,6 +48,7 @@ type Delivery struct {
 	ran       bool // its handler was run
 	tried     bool // an attempt has failed because a dependency was unavailable
 	doubtful  bool // its receive took so long that the lease may have ended before
+	suspect   bool // soloTurn.suspects counts it
 
 	copied     bool // SQS has confirmed its copy
 	uncopyable bool // it cannot be requeued

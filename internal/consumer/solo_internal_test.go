@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/reprise-sqs/reprise/internal/history"
+	"github.com/reprise-sqs/reprise/plan"
 )
 
 // TestFewSuspects: 50 suspects are run alone in a quarter of an hour at most, since each keeps
@@ -24,6 +25,21 @@ func TestFewSuspects(t *testing.T) {
 			t.Errorf("in quarter %d of an hour %d suspects run alone, want %d", quarter+1, alone, suspectsMany)
 		}
 		now = now.Add(time.Second)
+	}
+}
+
+// TestOneSuspectCountsOnce: a suspect that no copy replaces begins again and again in an outage, or while its key is paused
+// and resumed. It counts as one of the suspects that may run alone.
+func TestOneSuspectCountsOnce(t *testing.T) {
+	c := at(New(Settings{Queue: standard, CopyTo: standard, Concurrency: 2, Keyed: true, Settings: plan.Settings{Lease: time.Minute, Via: plan.ViaVisibility}}), 0)
+	d := &Delivery{ID: "a", OriginID: "a", Key: "k", Sent: c.now, FirstReceived: c.now.Add(-time.Hour), Receives: unexplainedMany + 1, PossibleAttempts: 1}
+	received(c, d)
+	for range suspectsMany {
+		c.SetKeyPaused("k", true)
+		c.SetKeyPaused("k", false)
+		if d.state != stateAlone {
+			t.Fatalf("after %d suspects have been counted it is %v, want %v", c.solo.suspects, d.state, stateAlone)
+		}
 	}
 }
 

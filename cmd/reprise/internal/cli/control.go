@@ -229,7 +229,8 @@ is no limit. It holds until the queue's settings change.
 	return cmd
 }
 
-// act requests an action for the consumers of queues, or of all if none is named, and prints them.
+// act requests an action for the consumers of queues, or of all if none is named, and prints them. One that is refused
+// keeps none of the others from it.
 func (a *app) act(f *controlFlags, queues []string, action string, how any) error {
 	ctx, stop := a.interruptible()
 	defer stop()
@@ -251,10 +252,15 @@ func (a *app) act(f *controlFlags, queues []string, action string, how any) erro
 	}
 	var after []admin.Consumer
 	var asleep []string // ids of messages that were named and not woken
+	var refused []error
 	for _, queue := range queues {
 		done, err := client.Act(ctx, queue, action, how)
 		if err != nil {
-			return err
+			refused = append(refused, err)
+			if _, answered := errors.AsType[*admin.Error](err); !answered { // nor will it answer for the next
+				break
+			}
+			continue
 		}
 		switch action {
 		case "wake":
@@ -276,8 +282,11 @@ func (a *app) act(f *controlFlags, queues []string, action string, how any) erro
 			}
 		}
 	}
-	if !f.output.asJSON(a) {
+	if !f.output.asJSON(a) && len(after) > 0 {
 		fmt.Fprint(a.stdout, admin.ConsumersText(after, time.Now(), a.width()))
+	}
+	if len(refused) > 0 {
+		return errors.Join(refused...)
 	}
 	if len(asleep) > 0 {
 		return fmt.Errorf("not woken: %s: none of them waits for a retry that this process can hasten; "+

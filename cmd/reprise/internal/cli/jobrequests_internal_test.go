@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -50,6 +51,12 @@ func serveNoting(t *testing.T) *notingServer {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.acts = append(s.acts, r.PathValue("action")+" "+r.PathValue("queue"))
+		if r.PathValue("queue") == "unknown" {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = io.WriteString(w, `{"error": "this process knows no queue \"unknown\"", "code": "no-such-queue"}`)
+			return
+		}
 		reply(w, admin.Done{Consumer: admin.Consumer{Queue: "orders"}, Woken: 1})
 	})
 	mux.HandleFunc("GET "+admin.Path+"jobs/{job}/messages", func(w http.ResponseWriter, _ *http.Request) { reply(w, admin.Exported{}) })
@@ -243,5 +250,21 @@ func TestActionsNameTheirQueue(t *testing.T) {
 	queue := "https://eu.invalid/1/orders"
 	if _, stderr, err := runHere(t, "pause", queue, "mails", "--admin", s.URL); err != nil || !slices.Equal(s.acts, []string{"pause " + queue, "pause mails"}) {
 		t.Errorf("%v\n%sasked for %q", err, stderr, s.acts)
+	}
+}
+
+// TestActionGoesOnBehindARefusal: a queue that a process does not know keeps no other from being paused, and what was
+// done is shown.
+func TestActionGoesOnBehindARefusal(t *testing.T) {
+	s := serveNoting(t)
+	stdout, _, err := runHere(t, "pause", "first", "unknown", "last", "--admin", s.URL)
+	if want := []string{"pause first", "pause unknown", "pause last"}; !slices.Equal(s.acts, want) {
+		t.Errorf("it asked for %q, want %q", s.acts, want)
+	}
+	if n := strings.Count(stdout, `"queue":"orders"`); n != 2 {
+		t.Errorf("it shows %d consumers, want the 2 that are paused: %s", n, stdout)
+	}
+	if code := exitCodeOf(err); code != exitAccess || !strings.Contains(err.Error(), "unknown") {
+		t.Errorf("exit code %d, and the error %v", code, err)
 	}
 }

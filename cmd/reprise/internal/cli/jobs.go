@@ -96,14 +96,19 @@ func (a *app) runCancel(f *controlFlags, ids []string) error {
 		return err
 	}
 	var after []admin.Job
+	var refused []error
 	for _, id := range ids {
 		j, err := client.CancelJob(ctx, id)
-		if err != nil {
-			return err
+		if err != nil { // the others are cancelled all the same
+			refused = append(refused, err)
+			continue
 		}
 		after = append(after, j)
 	}
-	return a.printJobs(f, after)
+	if len(after) > 0 {
+		err = a.printJobs(f, after)
+	}
+	return errors.Join(append(refused, err)...)
 }
 
 // remoteWidth is the width from which on there is room for who asked.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -174,7 +175,12 @@ func (c *consumption) reload() {
 		return
 	}
 	c.warnOfRest(fresh)
-	if err := c.apply(queues, file); err != nil {
+	err = c.apply(queues, file)
+	if errors.Is(err, reprise.ErrDrainTimeout) { // the settings are in effect
+		c.logger.Warn("consumers with the settings before have not settled all messages: these come again when their leases end", "error", err)
+		err = nil
+	}
+	if err != nil {
 		c.logger.Error("the configuration was not reloaded as a whole: correct it, or send SIGHUP to try again", "error", err)
 		c.events.Reloaded(0, 0, err)
 		return

@@ -1,12 +1,18 @@
 package cli
 
 import (
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/configfile"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/daemon"
+	"github.com/reprise-sqs/reprise/reprisetest"
 )
 
 // TestChangesAreReadWhenTheyAreOver: files are read again when they have changed and are the same at two looks in a
@@ -110,5 +116,33 @@ func TestRotationWhileQueuesAreFound(t *testing.T) {
 	}
 	if with.consumer(nil).Settings == read().consumer(nil).Settings {
 		t.Error("a consumer that has read the old secret counts as one with the new one, and so keeps the old one for good")
+	}
+}
+
+// TestReloadThatCutsMessagesOff: settings take effect although a consumer that they replace cannot settle all messages
+// within its stop budget. The log says what has happened, and does not ask for a correction of the file.
+func TestReloadThatCutsMessagesOff(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "reprise.yaml")
+	if err := os.WriteFile(config, []byte("queues:\n  - name: orders\n    consume: {url: 'http://127.0.0.1:1'}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var log strings.Builder
+	q := reprisetest.NewQueue(t, nil)
+	queues := 0
+	c := &consumption{
+		app: new(app), flags: &consumeFlags{config: config}, cmd: new(app).run(), fresh: new(app).run,
+		logger: slog.New(slog.NewTextHandler(&log, nil)), events: new(admin.Events),
+		locate: func(found []*consumed, _ configfile.Config) error {
+			found[0].located = located{client: q.Client(), url: q.URL()}
+			return nil
+		},
+		consume: func(all []daemon.Consume) error {
+			queues = len(all)
+			return fmt.Errorf("stopping: %w", reprise.ErrDrainTimeout)
+		},
+	}
+	c.reload()
+	if queues != 1 || !strings.Contains(log.String(), `msg="configuration reloaded"`) || !strings.Contains(log.String(), "stop budget") || strings.Contains(log.String(), "correct it") {
+		t.Errorf("%d queues are consumed, and the log says:\n%s", queues, log.String())
 	}
 }

@@ -62,13 +62,13 @@ func (cs *consumers) drain(ctx context.Context, all []*consumer) error {
 // replace makes wanted the queues that are consumed. A consumer whose queue and Settings
 // are among them keeps running. The others drain, and only then those that are new begin,
 // so that no two consumers of this process have a queue. If some cannot be made, the
-// others run, and the error says why. Calls must follow each other. After a stop nothing
-// is started.
+// others run, and the error says why; if all run, the error is that of the drain. Calls must
+// follow each other. After a stop nothing is started.
 func (cs *consumers) replace(wanted []Consume) error {
 	ctx, kept, added := cs.retire(wanted)
 	drained := cs.drain(ctx, cs.retirees())
 	var made []*consumer
-	problems := []error{drained}
+	var problems []error
 	for _, w := range added {
 		c, err := newConsumer(w, cs.measured, cs.watching)
 		if err != nil {
@@ -90,7 +90,10 @@ func (cs *consumers) replace(wanted []Consume) error {
 			c.start(r.ctx, r.fail)
 		}
 	}
-	return errors.Join(problems...)
+	if len(problems) > 0 { // which is worse
+		return errors.Join(problems...)
+	}
+	return drained
 }
 
 // retire takes those that wanted does not have out of cs, and returns those that stay,

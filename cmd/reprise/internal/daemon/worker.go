@@ -113,7 +113,8 @@ func (w *Worker) ProfilesURL() string { return w.profiles.url() }
 // Consume makes these the queues that are consumed, now or while Run runs. A consumer whose queue
 // and Settings are among them keeps running. The others drain, and only then the new ones begin,
 // so that messages have one consumer of this process at a time. If some cannot be made, which
-// [CheckConsume] tells before, the others run, and the error says why. Calls must follow each other.
+// [CheckConsume] tells before, the others run, and the error says why. It is [reprise.ErrDrainTimeout]
+// if all run, and one that was replaced could not settle all messages. Calls must follow each other.
 func (w *Worker) Consume(queues []Consume) error { return w.replace(queues) }
 
 // Run consumes until drain is closed, then drains within the consumers' stop budgets; until

@@ -141,8 +141,7 @@ func TestReloadOfQueuesThatDoNotFit(t *testing.T) {
 	config := written(t, "reprise.yaml", file(3, ""))
 	p := start(t, "up", "--config", config)
 	endpoint := p.await("SQS endpoint")
-	rewrite(t, config, file(4, ", retry-lane: lane"))
-	p.signal(syscall.SIGHUP)
+	rewrite(t, config, file(4, ", retry-lane: lane")) // which is noticed; a signal could come before it is awaited
 	if line := p.await("not reloaded"); !strings.Contains(line, "lane is the retry lane of both") {
 		t.Errorf("the log says %s", line)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// What a program without Reprise often has; docs/migrate.md has what takes its place.
+// loop is what a program without Reprise often has. docs/migrate.md shows its replacement.
 func loop(ctx context.Context, client *sqs.Client, queue string, handle func(context.Context, string) error) error {
 	for {
 		out, err := client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: &queue, MaxNumberOfMessages: 10, WaitTimeSeconds: 20})

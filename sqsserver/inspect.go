@@ -162,8 +162,8 @@ func (s *Server) Messages(queue string, page Page) ([]MessageInfo, error) {
 }
 
 // Bound returns a number that the Numbers of all messages in a queue, named by its name, URL or ARN, are below.
-// Whoever reads the queue page by page until that has seen all that were in it, however many come meanwhile: those
-// have higher numbers, unless they take the places of messages that have gone, before others that are older.
+// A caller who reads pages until that number has seen every message that was in the queue, however many come
+// meanwhile. A message that comes later has a higher number, unless it takes the place of one that has gone.
 func (s *Server) Bound(queue string) (bound uint64, err error) {
 	q := s.find(&s.direct, queue)
 	if q == nil {

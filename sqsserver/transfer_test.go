@@ -309,8 +309,8 @@ func TestTransferIsOnDisk(t *testing.T) {
 	}
 }
 
-// What was transferred is on disk when Transfer returns, even if it was written, without a sync, before the last
-// messages, of which none was transferred.
+// Transfer returns when all moved messages are on disk. Here the first ones are moved and written without a sync,
+// and the last ones are not moved.
 func TestTransferIsOnDiskAfterLaterRefusals(t *testing.T) {
 	t.Parallel()
 	k := openJournalServer(t, newMemoryJournal(), sqsserver.Config{})

@@ -148,10 +148,14 @@ func (w *wire) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, 
 				until:   t.replied.Add(time.Duration(in.VisibilityTimeout) * time.Second),
 				length:  time.Duration(in.VisibilityTimeout) * time.Second,
 			}
-			if before := w.n.newest[h.id]; before != nil { // replies overtake each other
+			w.f.handles[*m.ReceiptHandle] = h
+			before := w.n.newest[h.id]
+			if before != nil && h.nth < before.nth && time.Now().Before(before.until) {
+				continue // replies overtake each other
+			}
+			if before != nil {
 				h.nth = max(h.nth, before.nth)
 			}
-			w.f.handles[*m.ReceiptHandle] = h
 			w.n.newest[h.id] = h
 		}
 	})

@@ -30,6 +30,9 @@ func (l *loader) condition(p place, at *node, name string) (holds, ok bool) {
 		l.refuse(p, at, "there is no condition %q: add it to Conditions, or correct the name", name)
 		return false, false
 	case c.done:
+		if !c.valid && l.noteEachUse {
+			l.refuse(p, at, "whether the condition %q holds is not known: pass the parameters that it depends on with --param, or correct it", name)
+		}
 		return c.holds, c.valid
 	case c.started:
 		l.refuse(p, at, "the condition %q depends on itself", name)

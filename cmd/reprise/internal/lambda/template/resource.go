@@ -14,7 +14,8 @@ type loader struct {
 	warnings   kept
 	parameters map[string]*node    // the values; nil: not valid
 	stored     map[string]*Finding // of parameters whose value only AWS has
-	// noteEachUse of such a parameter, so that the value it is used for is not known either.
+	// noteEachUse of such a parameter, and of a condition that is not known, so that the value it is used for is not known
+	// either.
 	noteEachUse bool
 	mappings    *node
 	conditions  map[string]*condition
@@ -33,6 +34,8 @@ type resource struct {
 	metadata   *node            // nil: none
 	opened     map[string]*node // the used properties of a function, evaluated
 	absent     bool             // its condition does not hold
+	doubtful   bool             // in a survey: whether its condition holds is not known; it may exist
+	condition  *node            // its Condition; nil: none
 
 	name          string // the physical one
 	named, naming bool
@@ -119,8 +122,10 @@ func (l *loader) loadResources(root *node, sam bool) {
 			r.properties = merge(globals, r.properties)
 		}
 		if name := m.value.get("Condition"); name != nil {
-			holds, _ := l.condition(p.at("Condition"), name, l.scalar(p.at("Condition"), name))
-			r.absent = !holds
+			r.condition = name
+			holds, known := l.condition(p.at("Condition"), name, l.scalar(p.at("Condition"), name))
+			r.doubtful = l.noteEachUse && !known
+			r.absent = !holds && !r.doubtful
 		}
 		l.resources[r.id] = r
 		l.order = append(l.order, r)

@@ -26,7 +26,7 @@ type SurveyedQueue struct {
 	// Attributes, except for a RedrivePolicy of which one part is known.
 	Unknown []string
 	// FunctionTimeout is the longest timeout of the functions that an event source mapping
-	// hands the messages to; zero: none does.
+	// hands the messages to; zero: none does, or it is not known.
 	FunctionTimeout time.Duration
 	// Wholesale are the event source mappings of the queue without ReportBatchItemFailures, by
 	// logical id, or FUNCTION.EVENT.
@@ -72,6 +72,7 @@ func LoadSurvey(text []byte, options Options) (Survey, error) {
 		if r.kind == queueType {
 			l.nameUnknown(r)
 		}
+		l.noteDoubt(r)
 	}
 	var s Survey
 	for _, r := range l.order {
@@ -104,6 +105,15 @@ func (l *loader) noteMissingParameters() {
 				Text: fmt.Sprintf("it has no value: pass --param %s=VALUE", name),
 			}
 		}
+	}
+}
+
+// noteDoubt notes that r may not exist, if that matters to a queue. What exists in some of a template's deployments is
+// surveyed: left out, it would pass unread.
+func (l *loader) noteDoubt(r *resource) {
+	if r.doubtful && slices.Contains(runTypes, r.kind) {
+		p := r.place().at("Condition")
+		l.condition(p, r.condition, l.scalar(p, r.condition))
 	}
 }
 
@@ -294,12 +304,16 @@ func (l *loader) surveyOnFailure(p place, properties *node, queues []SurveyedQue
 	}
 }
 
-// timeoutOf returns the timeout of a function.
+// timeoutOf returns the timeout of a function; zero if it is not known, which has then been noted.
 func (l *loader) timeoutOf(r *resource) time.Duration {
-	p := r.place().at("Timeout")
+	p, before := r.place().at("Timeout"), l.reported()
 	var n *node
 	if given := r.properties.get("Timeout"); given != nil {
 		n = l.evaluate(p, given)
 	}
-	return time.Duration(l.integer(p, n, 1, 900, 3)) * time.Second
+	seconds := l.integer(p, n, 1, 900, 3)
+	if l.reported() > before {
+		return 0
+	}
+	return time.Duration(seconds) * time.Second
 }

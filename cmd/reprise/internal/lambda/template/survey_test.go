@@ -128,3 +128,64 @@ func TestLoadSurveyRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestLoadSurveyConditions: what a condition decides that is not known is not taken for its default,
+// and a queue that may exist is not left out.
+func TestLoadSurveyConditions(t *testing.T) {
+	const source = `Transform: AWS::Serverless-2016-10-31
+Parameters: {Stage: {Type: String}}
+Conditions: {Prod: !Equals [!Ref Stage, prod]}
+Resources:
+  Q:
+    Type: AWS::SQS::Queue
+    Properties:
+      VisibilityTimeout: !If [Prod, 300, 60]
+      MessageRetentionPeriod: !If [Prod, 1209600, 600]
+      RedrivePolicy: !If [Prod, {deadLetterTargetArn: !GetAtt D.Arn, maxReceiveCount: 3}, !Ref 'AWS::NoValue']
+  D: {Type: AWS::SQS::Queue, Condition: Prod}
+  F:
+    Type: AWS::Serverless::Function
+    Condition: Prod
+    Properties: {Timeout: !If [Prod, 600, 30], Events: {E: {Type: SQS, Properties: {Queue: !GetAtt Q.Arn}}}}
+`
+	got, err := template.LoadSurvey([]byte(source), options("t.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const arn = "arn:aws:sqs:eu-west-1:000000000000:"
+	if diff := cmp.Diff([]template.SurveyedQueue{
+		{
+			ID: "Q", Name: "Q", ARN: arn + "Q", Line: 5, Wholesale: []string{"F.E"},
+			Unknown:    []string{"MessageRetentionPeriod", "RedrivePolicy", "VisibilityTimeout"},
+			Attributes: map[string]string{"QueueArn": arn + "Q", "DelaySeconds": "0", "RedrivePolicy": "{}"},
+		},
+		{
+			ID: "D", Name: "D", ARN: arn + "D", Line: 11,
+			Attributes: map[string]string{"QueueArn": arn + "D", "VisibilityTimeout": "30", "MessageRetentionPeriod": "345600", "DelaySeconds": "0"},
+		},
+	}, got.Queues); diff != "" {
+		t.Errorf("queues (-want +got):\n%s", diff)
+	}
+	const unknown = `whether the condition "Prod" holds is not known: pass the parameters that it depends on with --param, or correct it`
+	var notes []string
+	for _, n := range got.Notes {
+		notes = append(notes, n.String())
+	}
+	if diff := cmp.Diff([]string{
+		"t.yaml:8: Q, VisibilityTimeout: " + unknown,
+		"t.yaml:9: Q, MessageRetentionPeriod: " + unknown,
+		"t.yaml:10: Q, RedrivePolicy: " + unknown,
+		"t.yaml:11: D, Condition: " + unknown,
+		"t.yaml:14: F, Condition: " + unknown,
+		"t.yaml:15: F, Timeout: " + unknown,
+	}, notes); diff != "" {
+		t.Errorf("notes (-want +got):\n%s", diff)
+	}
+
+	o := options("t.yaml")
+	o.Parameters = map[string]string{"Stage": "test"}
+	got, err = template.LoadSurvey([]byte(source), o)
+	if err != nil || len(got.Queues) != 1 || got.Queues[0].Attributes["VisibilityTimeout"] != "60" || len(got.Notes) > 0 {
+		t.Errorf("with a value for the parameter: %+v, %v", got, err)
+	}
+}

@@ -241,12 +241,13 @@ func (r *tfReader) isOnFailure(from, q *tfResource) bool {
 	}
 	expression, _ := tfOnFailure(blocks).(map[string]any)
 	references, _ := expression["references"].([]any)
+	var names []string
 	for _, reference := range references {
-		if name, ok := reference.(string); ok && tfRefers(from, name, q) {
-			return true
+		if name, ok := reference.(string); ok {
+			names = append(names, name)
 		}
 	}
-	return false
+	return tfRefer(from, names, q)
 }
 
 // tfOnFailure is destination_config[0].on_failure[0].destination, in values, in what is unknown and
@@ -269,8 +270,7 @@ func (r *tfReader) refersTo(from *tfResource, attribute string, target *tfResour
 	if value, ok := from.Values[attribute].(string); ok && value != "" {
 		return target.isNamed(value)
 	}
-	return from.module == target.module && r.isUnknown(from, attribute) &&
-		slices.ContainsFunc(r.references(from, attribute), func(name string) bool { return tfRefers(from, name, target) })
+	return from.module == target.module && r.isUnknown(from, attribute) && tfRefer(from, r.references(from, attribute), target)
 }
 
 // isNamed reports whether value is one of the names that AWS has for r.
@@ -281,6 +281,16 @@ func (r *tfResource) isNamed(value string) bool {
 		}
 	}
 	return false
+}
+
+// tfRefer reports whether one of the references that an expression in the configuration of from has is to target. Of
+// aws_sqs_queue.dead[0].arn Terraform lists the resource, aws_sqs_queue.dead, too, which is every instance's.
+func tfRefer(from *tfResource, references []string, target *tfResource) bool {
+	whole := target.Type + "." + target.Name
+	indexed := slices.ContainsFunc(references, func(name string) bool { return strings.HasPrefix(name, whole+"[") })
+	return slices.ContainsFunc(references, func(name string) bool {
+		return !(indexed && name == whole) && tfRefers(from, name, target)
+	})
 }
 
 // tfRefers reports whether a reference in the configuration of from is to target, which is in the

@@ -128,3 +128,52 @@ func FuzzTerraform(f *testing.F) {
 		}
 	})
 }
+
+// TestTerraformInstances: a reference to one instance of a resource with count or for_each is to that one only, although
+// Terraform lists the resource without the index after it.
+func TestTerraformInstances(t *testing.T) {
+	const text = `{"format_version":"1.2","planned_values":{"root_module":{"resources":[
+		{"address":"aws_sqs_queue.dead[\"a\"]","type":"aws_sqs_queue","name":"dead","index":"a","values":{"name":"dead-a","message_retention_seconds":86400}},
+		{"address":"aws_sqs_queue.dead[\"b\"]","type":"aws_sqs_queue","name":"dead","index":"b","values":{"name":"dead-b","message_retention_seconds":1209600}},
+		{"address":"aws_sqs_queue.q[0]","type":"aws_sqs_queue","name":"q","index":0,"values":{"name":"q-0"}},
+		{"address":"aws_sqs_queue.q[1]","type":"aws_sqs_queue","name":"q","index":1,"values":{"name":"q-1"}},
+		{"address":"aws_sqs_queue.r","type":"aws_sqs_queue","name":"r","values":{"name":"r"}},
+		{"address":"aws_lambda_function.f","type":"aws_lambda_function","name":"f","values":{"timeout":600}},
+		{"address":"aws_lambda_function_event_invoke_config.i","type":"aws_lambda_function_event_invoke_config","name":"i","values":{"destination_config":[{"on_failure":[{}]}]}},
+		{"address":"aws_lambda_event_source_mapping.m","type":"aws_lambda_event_source_mapping","name":"m","values":{"function_response_types":null}}]}},
+		"resource_changes":[
+			{"address":"aws_sqs_queue.q[0]","change":{"after_unknown":{"redrive_policy":true}}},
+			{"address":"aws_sqs_queue.q[1]","change":{"after_unknown":{"redrive_policy":true}}},
+			{"address":"aws_sqs_queue.r","change":{"after_unknown":{"redrive_policy":true}}},
+			{"address":"aws_lambda_function_event_invoke_config.i","change":{"after_unknown":{"destination_config":[{"on_failure":[{"destination":true}]}]}}},
+			{"address":"aws_lambda_event_source_mapping.m","change":{"after_unknown":{"event_source_arn":true,"function_name":true}}}],
+		"configuration":{"root_module":{"resources":[
+			{"address":"aws_sqs_queue.q","expressions":{"redrive_policy":{"references":["aws_sqs_queue.dead[\"b\"].arn","aws_sqs_queue.dead[\"b\"]","aws_sqs_queue.dead"]}}},
+			{"address":"aws_sqs_queue.r","expressions":{"redrive_policy":{"references":["aws_sqs_queue.dead[\"b\"].arn","aws_sqs_queue.dead[\"b\"]","aws_sqs_queue.dead"]}}},
+			{"address":"aws_lambda_function_event_invoke_config.i","expressions":{"destination_config":[{"on_failure":[{"destination":{"references":["aws_sqs_queue.q[1].arn","aws_sqs_queue.q[1]","aws_sqs_queue.q"]}}]}]}},
+			{"address":"aws_lambda_event_source_mapping.m","expressions":{
+				"event_source_arn":{"references":["aws_sqs_queue.q[1].arn","aws_sqs_queue.q[1]","aws_sqs_queue.q"]},
+				"function_name":{"references":["aws_lambda_function.f.arn","aws_lambda_function.f"]}}}]}}}`
+	got, err := review.Terraform("p.json", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	type queue struct {
+		Name, DeadRetention string
+		FunctionTimeout     time.Duration
+		Mappings            int
+		OnFailure           bool
+	}
+	var queues []queue
+	for _, s := range got {
+		queues = append(queues, queue{s.Name, s.DeadLetter["MessageRetentionPeriod"], s.FunctionTimeout, len(s.Wholesale), s.OnFailure})
+	}
+	if diff := cmp.Diff([]queue{
+		{"dead-a", "", 0, 0, false}, // nothing shows that it takes dead letters
+		{"q-0", "1209600", 0, 0, false},
+		{"q-1", "1209600", 10 * time.Minute, 1, true},
+		{"r", "1209600", 0, 0, false},
+	}, queues); diff != "" {
+		t.Errorf("queues (-want +got):\n%s", diff)
+	}
+}

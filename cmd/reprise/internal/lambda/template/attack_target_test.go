@@ -53,6 +53,31 @@ func TestAttackDeepTemplate(t *testing.T) {
 	}
 }
 
+// TestAttackNestedFunctions: a template whose functions evaluate each other again and again, ten times as often at each
+// level, is refused when that takes too long, also if the texts that they make stay short.
+func TestAttackNestedFunctions(t *testing.T) {
+	nested := "''"
+	for range 12 {
+		nested = "{'Fn::Sub': ['" + strings.Repeat("${a}", 10) + "', {a: " + nested + "}]}"
+	}
+	for name, value := range map[string]string{
+		"texts": nested,
+		"lists": "{'Fn::Sub': ['" + strings.Repeat("${a}", 10_000) + "', {a: {'Fn::Join': ['', [" + strings.Repeat("'',", 10_000) + "'']]}}]}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			source := "Resources: {Q: {Type: AWS::SQS::Queue, Properties: {VisibilityTimeout: " + value + "}}}"
+			const want = ": the functions of the template take too long: nest them less"
+			if _, err := template.Load([]byte(source), options("f.yaml")); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("Load: %.200v, want %q", err, want)
+			}
+			survey, err := template.LoadSurvey([]byte(source), options("f.yaml"))
+			if err != nil || len(survey.Notes) == 0 || !strings.Contains(survey.Notes[0].String(), want) || len(survey.Queues) != 1 || len(survey.Queues[0].Unknown) != 1 {
+				t.Errorf("LoadSurvey: %+v, %v, want a note: %q", survey, err, want)
+			}
+		})
+	}
+}
+
 // TestAttackManyFindings: of a template that has nothing but mistakes the first ones are
 // reported, and the number of the others; those cost next to nothing.
 func TestAttackManyFindings(t *testing.T) {

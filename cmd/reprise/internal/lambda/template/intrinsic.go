@@ -10,6 +10,10 @@ import (
 // level.
 const maxText = 1 << 20
 
+// maxSteps bounds how many values are evaluated: nested functions could evaluate ten times as many at every level. A
+// template of 1 MB has fewer.
+const maxSteps = 1 << 20
+
 // member returns the evaluated value of m, and whether m exists: AWS::NoValue does not. The value
 // is nil if it is wrong, which has been reported.
 func (l *loader) member(p place, m member) (v *node, stands bool) {
@@ -24,6 +28,10 @@ func (l *loader) evaluate(p place, n *node) *node {
 	if n == nil {
 		return nil // it was wrong the first time
 	}
+	if l.steps++; l.steps > maxSteps {
+		l.refuse(p, n, "the functions of the template take too long: nest them less")
+		return nil
+	}
 	if name, argument := n.intrinsic(); name != "" {
 		if n = l.call(p, n, name, argument); n == nil || n.kind != scalar {
 			return n
@@ -35,6 +43,8 @@ func (l *loader) evaluate(p place, n *node) *node {
 		for i, item := range n.items {
 			if v := l.evaluate(p.at(fmt.Sprintf("[%d]", i)), item); v != nil {
 				result.items = append(result.items, v)
+			} else if l.steps > maxSteps {
+				return nil // each of the others would only be another finding
 			}
 		}
 		return result
@@ -43,6 +53,9 @@ func (l *loader) evaluate(p place, n *node) *node {
 		for _, m := range n.members {
 			if v, stands := l.member(p.at(m.key), m); stands {
 				result.members = append(result.members, member{m.key, m.line, v})
+			}
+			if l.steps > maxSteps {
+				return nil
 			}
 		}
 		return result

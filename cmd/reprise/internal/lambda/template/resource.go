@@ -17,6 +17,7 @@ type loader struct {
 	// noteEachUse of such a parameter, and of a condition that is not known, so that the value it is used for is not known
 	// either.
 	noteEachUse bool
+	steps       int // values that were evaluated: see maxSteps
 	mappings    *node
 	conditions  map[string]*condition
 	resources   map[string]*resource

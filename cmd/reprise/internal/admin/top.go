@@ -52,7 +52,7 @@ func Rows(now, before *Stats) []Row {
 	}
 	seconds := now.At.Sub(before.At).Seconds()
 	rows := make([]Row, 0, len(now.Queues))
-	byPath := make(map[string]int)
+	byURL, byPath := make(map[string]int), make(map[string]int)
 	for _, q := range now.Queues {
 		row := Row{
 			At: now.At, Queue: q.Queue.Name, URL: q.Queue.URL, Oldest: q.Queue.Oldest,
@@ -73,14 +73,22 @@ func Rows(now, before *Stats) []Row {
 				}
 			}
 		}
-		byPath[pathOf(q.Queue.URL)] = len(rows)
+		byURL[q.Queue.URL], byPath[pathOf(q.Queue.URL)] = len(rows), len(rows)
 		rows = append(rows, row)
 	}
-	add := func(c *Consumer, old *Consumer, failed *float64) {
-		at, known := byPath[pathOf(c.URL)]
+	consumed := make(map[string]bool)
+	for i := range now.Consumers {
+		consumed[now.Consumers[i].Consumer.URL] = true
+	}
+	add := func(c *Consumer, old *Consumer, failed *float64) (at int) {
+		at, known := byURL[c.URL]
+		if !known { // the server's own URL of it may have another host; but so may the queue of another region
+			at, known = byPath[pathOf(c.URL)]
+			known = known && !consumed[rows[at].URL]
+		}
 		if !known {
 			at = len(rows)
-			byPath[pathOf(c.URL)] = at
+			byURL[c.URL] = at
 			rows = append(rows, Row{At: now.At, Queue: c.Queue, URL: c.URL})
 		}
 		rows[at].consumed(c, now.At)
@@ -89,6 +97,7 @@ func Rows(now, before *Stats) []Row {
 			rows[at].In = perSecond(c.Counts.Received-old.Counts.Received, seconds)
 			rows[at].Out = perSecond(c.Counts.Deleted-old.Counts.Deleted, seconds)
 		}
+		return at
 	}
 	for i := range now.Consumers {
 		c := &now.Consumers[i]
@@ -100,8 +109,7 @@ func Rows(now, before *Stats) []Row {
 				failed = perSecond(c.Attempts.Failed-b.Attempts.Failed, seconds)
 			}
 		}
-		add(&c.Consumer, old, failed)
-		rows[byPath[pathOf(c.Consumer.URL)]].Consumer = c.Consumer.URL
+		rows[add(&c.Consumer, old, failed)].Consumer = c.Consumer.URL
 		if c.Consumer.RetryLane != nil {
 			add(c.Consumer.RetryLane, oldLane, nil) // the attempts of both are counted together
 		}

@@ -174,3 +174,34 @@ orders        10       1   1s   1s  1m0s        0     0      0   0.0000  delete 
 		t.Errorf("without SQS: %s", text)
 	}
 }
+
+// TestRowsOfRegions: queues of the same account and name in two regions are two rows, each with its own consumer.
+func TestRowsOfRegions(t *testing.T) {
+	const eu, us = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders", "https://sqs.us-east-1.amazonaws.com/123456789012/orders"
+	now := &admin.Stats{
+		At:     time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC),
+		Queues: []admin.QueueStats{{Queue: operate.Queue{Name: "orders", URL: eu, Visible: 1}}, {Queue: operate.Queue{Name: "orders", URL: us, Visible: 2}}},
+		Consumers: []admin.ConsumerStats{
+			{Consumer: admin.Consumer{Queue: "orders", URL: us, Health: "ok", Running: 4}},
+			{Consumer: admin.Consumer{Queue: "orders", URL: eu, Health: "ok", Running: 3, Paused: true}},
+		},
+	}
+	rows := admin.Rows(now, nil)
+	if got := admin.RowsText(rows, 100); got != `queue   visible  in flight  working  backoff  state
+orders        1          0        3        0  paused
+orders        2          0        4        0  ok
+`+"orders: paused until reprise resume orders\n" {
+		t.Error(got)
+	}
+	for _, row := range rows {
+		if row.Consumer != row.URL {
+			t.Errorf("the row of %s acts on the consumer of %q", row.URL, row.Consumer)
+		}
+	}
+	now.Queues = now.Queues[:1] // of the other nothing is known
+	for _, row := range admin.Rows(now, nil) {
+		if row.Consumer != row.URL {
+			t.Errorf("with one queue that is known the row of %s acts on the consumer of %q", row.URL, row.Consumer)
+		}
+	}
+}

@@ -19,12 +19,15 @@ import (
 type attention struct {
 	Level  level
 	Queue  string
+	Key    string // that names the queue in links
 	Text   string
 	Remedy string
 	Since  time.Time // zero: not known
 	// Links lead to what explains it, and Acts are what can be done about it here.
 	Links []link
 	Acts  []button
+
+	consumer string // the URL of the consumer that it is about; empty: none
 }
 
 type link struct{ URL, Label string }
@@ -48,12 +51,12 @@ var labels = map[string]string{"probe": "Probe now", "resume": "Resume", "wake":
 // attention is what is wrong with a queue and its consumer.
 func (r *queueRow) attention() (all []attention) {
 	for _, t := range r.Troubles {
-		a := attention{Level: levelOfState(r.State), Queue: r.Queue, Text: t.Text}
+		a := attention{Level: levelOfState(r.State), Queue: r.Queue, Key: r.Key, Text: t.Text, consumer: r.Consumer}
 		if r.State == "" { // it has no consumer here
 			a.Level, a.Remedy = levelWarning, "Start its consumer. If one runs, see to which endpoint and queue it is connected."
 		}
 		if t.Action == "wake" { // retries are as they should be
-			a.Level, a.Links = levelNote, []link{{queueURL(r.Queue) + "#due", "See why"}}
+			a.Level, a.Links = levelNote, []link{{queueURL(r.Key) + "#due", "See why"}}
 		}
 		if t.Action != "" && r.Consumer != "" {
 			a.Acts = append(a.Acts, button{t.Action, labels[t.Action], r.Consumer, t.Key})
@@ -68,12 +71,12 @@ func (r *queueRow) attention() (all []attention) {
 		if f.Severity == plan.Error.String() || f.Code == operate.CodeDeadLetters {
 			l = levelBad
 		}
-		a := attention{Level: l, Queue: r.Queue, Text: f.Problem, Remedy: sentence(f.Remedy)}
+		a := attention{Level: l, Queue: r.Queue, Key: r.Key, Text: f.Problem, Remedy: sentence(f.Remedy)}
 		if f.Code == operate.CodeDeadLetters {
 			if r.Visible != nil {
 				a.Text = "it has " + counted(*r.Visible+*r.InFlight+*r.Delayed, "dead letter") + "."
 			}
-			a.Since, a.Remedy, a.Links = r.Oldest, "", []link{{deadURL(r.Queue), "See why, redrive or delete"}}
+			a.Since, a.Remedy, a.Links = r.Oldest, "", []link{{deadURL(r.Key), "See why, redrive or delete"}}
 			if r.In != nil && *r.In > 0 {
 				a.Text = strings.TrimSuffix(a.Text, ".") + ", and gets " + rateText(r.In) + " more per second now."
 			}
@@ -103,12 +106,12 @@ func (r *queueRow) givesUp(now, before *admin.Stats) (a attention, many bool) {
 	}
 	share := int(math.Round(100 * float64(dead) / float64(ended)))
 	a = attention{
-		Level: levelBad, Queue: r.Queue,
+		Level: levelBad, Queue: r.Queue, Key: r.Key,
 		Text:   fmt.Sprintf("it gives up %d%% of its messages: %s of %s in the last %s.", share, grouped(dead), grouped(ended), operate.Ago(now.At.Sub(before.At))),
 		Remedy: "If its target was changed, pause the queue until the change is undone, then redrive.",
 	}
 	if r.DeadQueue != "" {
-		a.Links = []link{{deadURL(r.DeadQueue), "See why"}}
+		a.Links = []link{{deadURL(r.DeadKey), "See why"}}
 	}
 	if !c.Paused {
 		a.Acts = []button{{"pause", labels["pause"], r.Consumer, ""}}
@@ -139,7 +142,7 @@ func consumerSince(now *admin.Stats, all []attention) {
 		c := &now.Consumers[i].Consumer
 		for _, b := range c.Breakers {
 			at := slices.IndexFunc(all, func(a attention) bool {
-				return a.Queue == c.Queue && a.Since.IsZero() && strings.HasPrefix(a.Text, "the breaker is ")
+				return a.Queue == c.Queue && a.consumer == c.URL && a.Since.IsZero() && strings.HasPrefix(a.Text, "the breaker is ")
 			})
 			if b.Key == "" && at >= 0 {
 				all[at].Since = b.Since

@@ -25,10 +25,10 @@ var deadPage = page{
 		if err != nil {
 			return "", nil, err
 		}
-		p := &deadQueues{At: now.At, Jobs: jobs}
+		p, keys := &deadQueues{At: now.At, Jobs: jobs}, keysOf(admin.Rows(now, nil))
 		for i := range now.Queues {
 			if q := &now.Queues[i].Queue; len(q.DeadLettersOf) > 0 {
-				p.Queues = append(p.Queues, *q)
+				p.Queues = append(p.Queues, deadLetters{*q, keys[q.URL]})
 			}
 		}
 		return "Dead letters", p, nil
@@ -43,8 +43,14 @@ var deadPage = page{
 
 type deadQueues struct {
 	At     time.Time
-	Queues []operate.Queue
+	Queues []deadLetters
 	Jobs   []admin.Job
+}
+
+// deadLetters is a dead-letter queue, with what names it in links.
+type deadLetters struct {
+	operate.Queue
+	Key string
 }
 
 // The page of a dead-letter queue: its letters in groups, and a form that names some of them and says what to do.

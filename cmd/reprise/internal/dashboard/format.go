@@ -133,5 +133,8 @@ func explain(err error) (status int, problem string) {
 	if _, ok := errors.AsType[*noQueueError](err); ok {
 		return http.StatusNotFound, err.Error()
 	}
+	if _, ok := errors.AsType[*ambiguousError](err); ok {
+		return http.StatusConflict, err.Error()
+	}
 	return http.StatusInternalServerError, err.Error()
 }

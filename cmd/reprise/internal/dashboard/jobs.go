@@ -50,7 +50,7 @@ func (v *view) queueJobs() (any, error) {
 	all, err := v.api.Jobs(v.Context())
 	p := &queueJobs{deadQueue: deadQueue{Queue: v.PathValue("queue")}}
 	for _, job := range all {
-		if job.Queue != p.Queue {
+		if job.Queue != p.Queue && job.URL != p.Queue {
 			continue
 		}
 		p.Jobs = append(p.Jobs, job)
@@ -148,7 +148,7 @@ func (v *view) carryOut() (string, error) {
 	switch {
 	case err != nil:
 		return "", err
-	case counted.Queue != v.PathValue("queue") || !canCarryOut(counted, v.now):
+	case counted.Queue != v.PathValue("queue") && counted.URL != v.PathValue("queue") || !canCarryOut(counted, v.now):
 		return "", fmt.Errorf("%s has not counted letters of this queue in the last %s: click Count first again", counted.ID, operate.Ago(carriesOutFor))
 	}
 	all, err := v.api.Jobs(v.Context())

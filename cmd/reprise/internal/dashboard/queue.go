@@ -27,7 +27,7 @@ var queuePage = page{
 		}
 		q.Search = searchOf(v.URL.Query())
 		q.Own = v.cfg.Own
-		if q.Happened, err = v.happened(q.Queue, fewEntries); err != nil {
+		if q.Happened, err = v.happened(q.Key, fewEntries); err != nil {
 			return "", nil, err
 		}
 		return q.Queue, q, nil
@@ -76,6 +76,16 @@ func (e *noQueueError) Error() string {
 	return "This process knows no queue " + strconv.Quote(e.name) + ". It may have been deleted."
 }
 
+// ambiguousError is the reply to requests about a queue by a name that several have.
+type ambiguousError struct {
+	name string
+	urls []string
+}
+
+func (e *ambiguousError) Error() string {
+	return fmt.Sprintf("This process knows %d queues called %q: open one of them from the overview, whose links name it by its URL: %s.", len(e.urls), e.name, strings.Join(e.urls, ", "))
+}
+
 // queue finds a queue in what was asked for last, or in what is asked now: it may be new.
 func (v *view) queue(name string) (*queueView, error) {
 	q, err := v.queueOfSample(name)
@@ -90,19 +100,35 @@ func (v *view) queueOfSample(name string) (*queueView, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := newOverview(now, before)
+	return findQueue(newOverview(now, before), now, name)
+}
+
+// findQueue finds a queue by its URL, or by its name, which must then be that of one only: the figures of another region's
+// queue would pass for its own.
+func findQueue(o *overview, now *admin.Stats, name string) (*queueView, error) {
+	var urls []string
+	var found *queueRow
 	for i := range o.Queues {
-		if row := &o.Queues[i]; row.Queue == name || row.URL == name {
-			q := &queueView{queueRow: *row, Consumer: consumerAt(now, row.URL), Lane: isLane(now, row.URL), FIFO: strings.HasSuffix(row.Queue, ".fifo")}
-			for _, a := range o.Attention {
-				if a.Queue == row.Queue {
-					q.Problems = append(q.Problems, a)
-				}
-			}
-			return q, nil
+		if row := &o.Queues[i]; row.URL == name {
+			urls, found = []string{row.URL}, row
+			break
+		} else if row.Queue == name {
+			urls, found = append(urls, row.URL), row
 		}
 	}
-	return nil, &noQueueError{name}
+	switch {
+	case found == nil:
+		return nil, &noQueueError{name}
+	case len(urls) > 1:
+		return nil, &ambiguousError{name, urls}
+	}
+	q := &queueView{queueRow: *found, Consumer: consumerAt(now, found.URL), Lane: isLane(now, found.URL), FIFO: strings.HasSuffix(found.Queue, ".fifo")}
+	for _, a := range o.Attention {
+		if a.Key == found.Key {
+			q.Problems = append(q.Problems, a)
+		}
+	}
+	return q, nil
 }
 
 // search is what a list of messages is to have.
@@ -175,11 +201,11 @@ func (l messageList) NextURL() string {
 func (l messageList) FirstURL() string { return queueURL(l.Queue) + "/messages?" + l.Search.query("") }
 
 // ListURL is where the page of a queue loads its list.
-func (q *queueView) ListURL() string { return queueURL(q.Queue) + "/messages?" + q.Search.query("") }
+func (q *queueView) ListURL() string { return queueURL(q.Key) + "/messages?" + q.Search.query("") }
 
 // DueURL and FiguresURL are those of the page's other parts.
-func (q *queueView) DueURL() string     { return queueURL(q.Queue) + "/due" }
-func (q *queueView) FiguresURL() string { return queueURL(q.Queue) + "/figures" }
+func (q *queueView) DueURL() string     { return queueURL(q.Key) + "/due" }
+func (q *queueView) FiguresURL() string { return queueURL(q.Key) + "/figures" }
 
 // StateText is the consumer's state in words. A dead-letter queue needs none.
 func (q *queueView) StateText() string {

@@ -89,6 +89,7 @@ type workers struct {
 type worker struct {
 	admin.ConsumerStats
 	At      time.Time
+	Key     string // that names the queue in links
 	Level   level
 	Trouble []admin.Trouble
 	PerMinute,
@@ -96,9 +97,12 @@ type worker struct {
 }
 
 func newWorkers(now, before *admin.Stats) *workers {
-	ws := &workers{At: now.At}
+	ws, keys := &workers{At: now.At}, keysOf(admin.Rows(now, nil))
 	for i := range now.Consumers {
 		c := worker{ConsumerStats: now.Consumers[i], At: now.At}
+		if c.Key = keys[c.Consumer.URL]; c.Key == "" { // the row has the server's own URL of the queue
+			c.Key = c.Consumer.Queue
+		}
 		c.Trouble = c.Consumer.Troubles(now.At)
 		if len(c.Trouble) > 0 {
 			c.Level = levelOfState(c.Consumer.State())

@@ -27,11 +27,12 @@ func ReadQueue(attributes map[string]string) (Queue, error) {
 	return q, errors.Join(r.errs...)
 }
 
-// ReadDeadLetter adds the values of the attributes of q's dead-letter queue.
+// ReadDeadLetter adds the values of the attributes of q's dead-letter queue. It reads no others, such
+// as that queue's own redrive policy.
 func (q *Queue) ReadDeadLetter(attributes map[string]string) error {
-	dead, err := ReadQueue(attributes)
-	q.DeadLetterRetention, q.DeadLetterKMSKey = dead.Retention, dead.KMSKey
-	return err
+	r := reader{attributes: attributes}
+	q.DeadLetterRetention, q.DeadLetterKMSKey = r.seconds("MessageRetentionPeriod"), attributes["KmsMasterKeyId"]
+	return errors.Join(r.errs...)
 }
 
 // reader reads attributes and collects errors.

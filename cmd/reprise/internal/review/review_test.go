@@ -233,3 +233,23 @@ func TestAttackMarkdown(t *testing.T) {
 		}
 	}
 }
+
+// TestChainOfDeadLetterQueues: a dead-letter queue whose own redrive policy is known only in part does not keep the queue
+// before it from being reviewed.
+func TestChainOfDeadLetterQueues(t *testing.T) {
+	subjects := review.Link([]review.Subject{
+		{Name: "orders", Attributes: map[string]string{"QueueArn": ordersARN, "MessageRetentionPeriod": "345600", "RedrivePolicy": `{"deadLetterTargetArn":"` + deadARN + `","maxReceiveCount":7}`}},
+		{Name: "dead", Unknown: []string{"RedrivePolicy"}, Attributes: map[string]string{"QueueArn": deadARN, "MessageRetentionPeriod": "1209600", "RedrivePolicy": `{"maxReceiveCount":3}`}},
+		{Name: "other", Unknown: []string{"RedrivePolicy"}, Attributes: map[string]string{"QueueArn": ordersARN + "2", "RedrivePolicy": `{}`}},
+	})
+	if len(subjects) != 3 {
+		t.Fatalf("%+v", subjects)
+	}
+	subjects[0].DeadLetter["RedrivePolicy"] = "{}"
+	for _, s := range subjects {
+		one, err := review.New(policy(t, "constant(1s)"), s, plan.Settings{})
+		if err != nil || s.Name == "orders" && one.Queue.DeadLetterRetention != 14*24*time.Hour {
+			t.Errorf("%s: %+v, %v", s.Name, one.Queue, err)
+		}
+	}
+}

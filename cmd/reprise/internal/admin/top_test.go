@@ -199,7 +199,10 @@ orders        2          0        4        0  ok
 		}
 	}
 	now.Queues = now.Queues[:1] // of the other nothing is known
-	for _, row := range admin.Rows(now, nil) {
+	if rows = admin.Rows(now, nil); len(rows) != 2 || *rows[0].Working != 3 || *rows[1].Working != 4 {
+		t.Errorf("with one queue that is known: %+v", rows)
+	}
+	for _, row := range rows {
 		if row.Consumer != row.URL {
 			t.Errorf("with one queue that is known the row of %s acts on the consumer of %q", row.URL, row.Consumer)
 		}

@@ -253,3 +253,15 @@ func TestChainOfDeadLetterQueues(t *testing.T) {
 		}
 	}
 }
+
+// TestSARIFOfAnyFile: the name of a file is a valid URI reference in SARIF, whatever it contains; uploads are refused else.
+func TestSARIFOfAnyFile(t *testing.T) {
+	for file, want := range map[string]string{
+		"template.yaml": "template.yaml", "standard input": "standard%20input", "a b/100%.yaml": "a%20b/100%25.yaml", "c:d.yaml": "./c:d.yaml", "/tmp/x.yaml": "/tmp/x.yaml",
+	} {
+		text, err := review.Report{Notes: []review.Note{{File: file, Text: "x"}}}.SARIF("v1.2.3")
+		if err != nil || !strings.Contains(string(text), `"uri": "`+want+`"`) {
+			t.Errorf("%q: want the URI %q: %v, %s", file, want, err, text)
+		}
+	}
+}

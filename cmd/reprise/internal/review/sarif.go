@@ -2,6 +2,7 @@ package review
 
 import (
 	"fmt"
+	"net/url"
 	"path/filepath"
 	"slices"
 
@@ -93,7 +94,7 @@ func (r Report) SARIF(version string) ([]byte, error) {
 }
 
 func physical(file string, line int) *sarifPhysical {
-	p := &sarifPhysical{Artifact: sarifArtifact{filepath.ToSlash(file)}}
+	p := &sarifPhysical{Artifact: sarifArtifact{(&url.URL{Path: filepath.ToSlash(file)}).String()}}
 	if line > 0 {
 		p.Region = &sarifRegion{line}
 	}

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -58,7 +59,8 @@ func NewQueue(tb testing.TB, attributes map[string]string) *Queue {
 	return newQueue(tb, server, new(family), attributes)
 }
 
-// NewQueueOn creates a queue on the given server, for tests that need other settings.
+// NewQueueOn creates a queue on the given server, for tests that need other settings, or that share a
+// server. It is a queue of its own, also where another test whose name begins alike has made one.
 func NewQueueOn(tb testing.TB, server *sqsserver.Server, attributes map[string]string) *Queue {
 	tb.Helper()
 	return newQueue(tb, server, new(family), attributes)
@@ -88,7 +90,12 @@ func (q *Queue) NewDeadLetterQueue(maxReceives int) *Queue {
 
 func newQueue(tb testing.TB, server *sqsserver.Server, f *family, attributes map[string]string) *Queue {
 	tb.Helper()
+	creating.Lock()
+	defer creating.Unlock()
 	name := queueName(tb.Name(), f.queues.Add(1), attributes["FifoQueue"] == "true")
+	for hasQueue(server, name) { // CreateQueue would return it
+		name = queueName(tb.Name(), f.queues.Add(1), attributes["FifoQueue"] == "true")
+	}
 	_, err := server.CreateQueue(calm, &sqsserver.CreateQueueInput{QueueName: name, Attributes: attributes})
 	if err != nil {
 		tb.Fatalf("reprisetest: create a queue with the attributes %v: %v", attributes, err)
@@ -96,6 +103,14 @@ func newQueue(tb testing.TB, server *sqsserver.Server, f *family, attributes map
 	queues := server.Queues()
 	i := slices.IndexFunc(queues, func(info sqsserver.QueueInfo) bool { return info.Name == name })
 	return &Queue{tb: tb, server: server, family: f, info: queues[i]}
+}
+
+// creating is held while a queue gets a name that its server has not: tests that share a server may run in parallel.
+var creating sync.Mutex
+
+func hasQueue(server *sqsserver.Server, name string) bool {
+	_, err := server.GetQueueUrl(calm, &sqsserver.GetQueueUrlInput{QueueName: name})
+	return err == nil
 }
 
 // calm is the context of the test's own calls: no fault strikes them.

@@ -131,6 +131,26 @@ func TestNameIsMadeOfTheTest(t *testing.T) {
 	})
 }
 
+// TestNewQueueOnMakesAQueueOfItsOwn: tests that share a server do not get each other's queues, although names that are
+// cut to SQS's length can be equal.
+func TestNewQueueOnMakesAQueueOfItsOwn(t *testing.T) {
+	server := sqsserver.New(sqsserver.Config{})
+	t.Cleanup(func() { _ = server.Close() })
+	seen := make(map[string]bool)
+	for _, end := range []string{"first", "second"} {
+		t.Run(strings.Repeat("x", 100)+end, func(t *testing.T) {
+			for range 2 {
+				q := reprisetest.NewQueueOn(t, server, nil)
+				if seen[q.URL()] {
+					t.Errorf("%s is another's queue, with %d messages", q.Name(), len(q.Messages()))
+				}
+				seen[q.URL()] = true
+				q.Send("x")
+			}
+		})
+	}
+}
+
 func TestNewDeadLetterQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, map[string]string{"VisibilityTimeout": "10"})

@@ -132,12 +132,12 @@ func (c *checks) pool(s *Scenario) {
 
 // busyHandlers is how many handlers the rates of all queues keep busy, outside of outages.
 func (s *Scenario) busyHandlers() float64 {
-	busy := s.Traffic.Rate * s.attemptsOf(s.Handler.Fails) * s.meanRun().Seconds()
+	busy := s.Traffic.Rate * s.attemptsOf(s.Handler.Fails) * s.meanRun().Seconds() / float64(max(1, s.Fleet.Batch.Size))
 	for i := range s.Pool {
 		alone := s.alone(&s.Pool[i])
 		busy += alone.busyHandlers()
 	}
-	return busy / float64(max(1, s.Fleet.Batch.Size))
+	return busy
 }
 
 // handlerOf returns the handler of the messages of a queue, and trafficOf their traffic.

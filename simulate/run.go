@@ -201,6 +201,7 @@ func (r *run) slice() error {
 
 // finish completes the result.
 func (r *run) finish() {
+	r.closeSecond() // the horizon, or the context, may have cut it short
 	if r.loop.Since() > r.now.At {
 		r.sample()
 	}

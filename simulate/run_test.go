@@ -287,7 +287,6 @@ func outages(n int) (all []simulate.Outage) {
 	return all
 }
 
-// TestNotes checks that what cannot clear is named where a horizon has it simulated.
 // TestNotesOfATimeout checks that a run that a timeout cuts short keeps a handler busy for no longer than that, also in a
 // pool.
 func TestNotesOfATimeout(t *testing.T) {
@@ -317,6 +316,33 @@ func TestNotesOfATimeout(t *testing.T) {
 	}
 }
 
+// TestNotesOfBatchesInAPool checks that the handlers that further queues need are counted by batches once, not twice.
+func TestNotesOfBatchesInAPool(t *testing.T) {
+	s := simulate.Scenario{
+		Traffic: simulate.Traffic{Rate: 10}, Horizon: 10 * time.Second, Handler: simulate.Handler{Takes: simulate.Constant(10 * time.Second)},
+		Fleet: simulate.Fleet{Batch: simulate.Batch{Size: 10}}, Policy: policy(t, "attempts=1"),
+	}
+	s.Pool = []simulate.Pooled{{Name: "other", Traffic: s.Traffic}}
+	notes := strings.Join(run(t, s).Notes, "\n")
+	if !strings.Contains(notes, "pool: the traffic of all queues needs 20 handlers, of which there are 10") {
+		t.Errorf("ten messages a second of each queue, in batches of ten that take 10s: the notes are %q, want 20 handlers", notes)
+	}
+}
+
+// TestPeakOfThePresentSecond checks that the requests of a second that the horizon cuts short count.
+func TestPeakOfThePresentSecond(t *testing.T) {
+	for _, horizon := range []time.Duration{900 * time.Millisecond, 1500 * time.Millisecond} {
+		r := run(t, simulate.Scenario{
+			Traffic: simulate.Traffic{Bursts: []simulate.Burst{{At: horizon - 500*time.Millisecond, Messages: 7}}}, Horizon: horizon,
+		})
+		if r.Attempts.Started != 7 || r.PeakRequests != 7 || r.Series[len(r.Series)-1].Peak != 7 {
+			t.Errorf("until %v: %d attempts, a peak of %d requests in a second, %d in the last period; want 7",
+				horizon, r.Attempts.Started, r.PeakRequests, r.Series[len(r.Series)-1].Peak)
+		}
+	}
+}
+
+// TestNotes checks that what cannot clear is named where a horizon has it simulated.
 func TestNotes(t *testing.T) {
 	r := run(t, simulate.Scenario{Traffic: simulate.Traffic{Rate: 200}, Horizon: time.Minute})
 	if r.Stop != simulate.StopHorizon || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "needs 200 attempts a second, of which fleet.concurrency permits 100") || r.Messages.Left < 5000 {

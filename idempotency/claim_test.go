@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -51,6 +53,66 @@ func TestLongHandlerKeepsItsClaim(t *testing.T) {
 			}
 		}
 	})
+}
+
+// leaving is a store whose first Extend ends its goroutine.
+type leaving struct {
+	*gate
+	once sync.Once
+}
+
+func (l *leaving) Extend(ctx context.Context, batch []idempotency.Extension) ([]bool, error) {
+	l.once.Do(runtime.Goexit)
+	return l.gate.Extend(ctx, batch)
+}
+
+// panicking is a log whose handler panics.
+type panicking struct{ slog.Handler }
+
+func (panicking) Handle(context.Context, slog.Record) error { panic("the log is full") }
+
+// TestClaimsAreKeptWhateverUserCodeDoes: neither a store that ends the goroutine which extends claims, nor a log that
+// panics there, ends the extending of claims, or the process.
+func TestClaimsAreKeptWhateverUserCodeDoes(t *testing.T) {
+	for name, logger := range map[string]*slog.Logger{
+		"the store leaves":           nil,
+		"and the log of that panics": slog.New(panicking{slog.DiscardHandler}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				once, seen := guard(t, &leaving{gate: newGate()}, idempotency.Config{Lease: time.Minute, Logger: logger})
+				var running sync.WaitGroup
+				for n := range 2 {
+					running.Go(func() {
+						time.Sleep(time.Duration(n) * 10 * time.Minute) // the second claim is begun after that trip
+						err := once(handler(func(ctx context.Context, _ *reprise.Message) error {
+							select {
+							case <-time.After(30 * time.Minute):
+								return nil
+							case <-ctx.Done():
+								return context.Cause(ctx)
+							}
+						})).Handle(t.Context(), message(fmt.Sprint(n)))
+						if err != nil {
+							t.Errorf("message %d: %v", n, err)
+						}
+					})
+				}
+				time.Sleep(25 * time.Minute)
+				again := once(handler(func(context.Context, *reprise.Message) error {
+					t.Error("a duplicate ran while the first run was at work")
+					return nil
+				})).Handle(t.Context(), message("0"))
+				if action, _ := decision(again); action != retry.ActionRelease {
+					t.Errorf("the duplicate: %v, want it released", again)
+				}
+				running.Wait()
+				if diff := cmp.Diff([]idempotency.Kind{idempotency.KindInProgress, idempotency.KindDone, idempotency.KindDone}, seen()); diff != "" {
+					t.Errorf("events (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
 }
 
 // TestOvertakenHandlerIsToldAndItsWorkDoesNotCount: another process has the key.

@@ -240,6 +240,8 @@ func (g *guard) warn(kind Kind, text string, args ...any) {
 	}
 	g.mu.Unlock()
 	if due {
+		// Goroutines of ours call this, where a panic of the user's log would end the process.
+		defer func() { _ = recover() }()
 		g.cfg.Logger.Warn(text, args...)
 	}
 }

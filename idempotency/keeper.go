@@ -77,6 +77,7 @@ func (k *keeper) arm(at time.Time) {
 
 // look is called by the timer: it extends the claims that are due.
 func (k *keeper) look() {
+	defer k.lookAgain() // also if the store ends this goroutine
 	now := time.Now()
 	k.mu.Lock()
 	due, ended := k.due(now)
@@ -87,6 +88,10 @@ func (k *keeper) look() {
 	for batch := range slices.Chunk(due, maxTrip) {
 		k.renew(batch)
 	}
+}
+
+// lookAgain sets the timer if claims are held.
+func (k *keeper) lookAgain() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.armed = false
@@ -145,11 +150,15 @@ func (k *keeper) renew(batch []*run) {
 	if len(batch) == 0 {
 		return
 	}
-	held, err := trip(limit, k.extend, extensions)
-	if err != nil {
+	held, err := []bool(nil), errGoexit
+	defer func() { k.renewed(batch, asked, held, err) }()
+	if held, err = trip(limit, k.extend, extensions); err != nil {
 		k.problem(err)
 	}
+}
 
+// renewed notes the result of a trip that was made at asked to extend the claims of a batch.
+func (k *keeper) renewed(batch []*run, asked time.Time, held []bool, err error) {
 	var lost []*run
 	k.mu.Lock()
 	for i, r := range batch {

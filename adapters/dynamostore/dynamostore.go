@@ -49,6 +49,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -169,8 +170,14 @@ func each[In, Out any](ctx context.Context, concurrency int, batch []In, call fu
 	free := make(chan struct{}, concurrency)
 	for i, in := range batch {
 		free <- struct{}{}
+		errs[i] = errNoReturn
 		calls.Go(func() {
 			defer func() { <-free }()
+			defer func() {
+				if v := recover(); v != nil { // a Client may be the user's own code
+					errs[i] = fmt.Errorf("the client panicked: %v\n%s", v, debug.Stack())
+				}
+			}()
 			out[i], errs[i] = call(ctx, in)
 		})
 	}
@@ -182,6 +189,8 @@ func each[In, Out any](ctx context.Context, concurrency int, batch []In, call fu
 	}
 	return out, nil
 }
+
+var errNoReturn = errors.New("the client called runtime.Goexit")
 
 // unixMilli is the time of an instant in milliseconds, rounded up: a lease is never
 // shorter than was asked for.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -87,6 +88,19 @@ func TestBatchesAreBounded(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestClientThatMisbehaves: a client that panics or ends its goroutine makes a batch fail, and not the process.
+func TestClientThatMisbehaves(t *testing.T) {
+	for want, misbehave := range map[string]func(){
+		"the client panicked: a nil map":   func() { panic("a nil map") },
+		"the client called runtime.Goexit": runtime.Goexit,
+	} {
+		store := newStore(t, &meddler{Client: granting{}, before: misbehave}, dynamostore.Config{Table: "table"})
+		if answers, err := store.Acquire(t.Context(), requests(2)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Acquire: %v, %v; want an error that says %q", answers, err, want)
+		}
 	}
 }
 

@@ -78,4 +78,5 @@ func (s *Server) stopAfterPanic(problem any) {
 	for _, q := range s.byARN {
 		s.endQueuePolls(q, s.refusal())
 	}
+	s.announceEmpty()
 }

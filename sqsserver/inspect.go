@@ -109,7 +109,7 @@ type MessageInfo struct {
 // Page selects a part of the messages of a queue.
 type Page struct {
 	After uint64 // Number of the last message of the page before. Default: the beginning
-	Limit int    // Default: no limit
+	Limit int    // Default, and if it is negative: no limit
 	// Numbers are those of the messages to show, in this order; After and Limit are not used then.
 	// Those that have gone are left out. Default: all messages.
 	Numbers []uint64
@@ -147,7 +147,7 @@ func (s *Server) Messages(queue string, page Page) ([]MessageInfo, error) {
 		}
 		last := len(deliveries) < look
 		if infos == nil && !last {
-			infos = make([]MessageInfo, 0, min(page.Limit, maxReserved))
+			infos = make([]MessageInfo, 0, min(max(page.Limit, 0), maxReserved))
 		}
 		if !last {
 			after = deliveries[len(deliveries)-1].Receipt.Number
@@ -265,7 +265,7 @@ func messageInfo(d *engine.Delivery) MessageInfo {
 
 // WaitEmpty waits until a queue, named by its name, URL or ARN, has no message,
 // not even a delayed one or one in flight. It returns the context's error if that
-// ends first, and an error if the queue does not exist or is deleted.
+// ends first, and an error if the queue does not exist or is deleted, or the server has stopped.
 func (s *Server) WaitEmpty(ctx context.Context, queue string) error {
 	q := s.find(&s.direct, queue)
 	if q == nil {
@@ -318,11 +318,12 @@ func (s *Server) isEmpty(now time.Time, q *queue) bool {
 	return visible+inFlight+delayed == 0
 }
 
-// announceEmpty wakes the callers of WaitEmpty whose queue is empty. It is called before the
-// lock is released.
+// announceEmpty wakes the callers of WaitEmpty whose queue is empty, and all of them if the server has
+// stopped. It is called before the lock is released.
 func (s *Server) announceEmpty() {
+	stopped := s.refusal() != nil
 	s.awaited = slices.DeleteFunc(s.awaited, func(q *queue) bool {
-		if !s.closed && !q.dropped && !s.isEmpty(s.clock.now(), q) {
+		if !stopped && !q.dropped && !s.isEmpty(s.clock.now(), q) {
 			return false
 		}
 		for _, emptied := range q.emptied {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -206,6 +207,67 @@ func TestOperatorActions(t *testing.T) {
 			t.Error("a queue that does not exist has messages")
 		}
 	})
+}
+
+// TestMessagesWithANegativeLimit are all, as those without a limit.
+func TestMessagesWithANegativeLimit(t *testing.T) {
+	b := newTestServer(t, nil)
+	for range 100 {
+		b.send("x")
+	}
+	if all, err := b.server.Messages(b.url, sqsserver.Page{Limit: -1}); err != nil || len(all) != 100 {
+		t.Errorf("%d messages, %v; want 100", len(all), err)
+	}
+}
+
+// TestWaitEmptyOfAServerThatStops: nobody can empty its queues any more, whatever it stopped for.
+func TestWaitEmptyOfAServerThatStops(t *testing.T) {
+	for name, stop := range map[string]func(*testing.T, *sqsserver.Server, *breakable){
+		"closed": func(t *testing.T, s *sqsserver.Server, _ *breakable) {
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		},
+		"its journal has failed": func(_ *testing.T, s *sqsserver.Server, j *breakable) {
+			j.broken.Store(true)
+			_, _ = s.CreateQueue(context.Background(), &sqsserver.CreateQueueInput{QueueName: "another"}) // it must fail
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				journal := &breakable{Journal: newMemoryJournal()}
+				server, err := sqsserver.Open(journal, sqsserver.Config{Logger: withoutOutput()})
+				if err != nil {
+					t.Fatal(err)
+				}
+				b := &testServer{T: t, server: server}
+				b.url = b.create("q", nil)
+				b.send("x")
+				time.AfterFunc(time.Second, func() { stop(t, server, journal) })
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				began := time.Now()
+				err = server.WaitEmpty(ctx, "q")
+				if took := time.Since(began); err == nil || errors.Is(err, context.DeadlineExceeded) || took > time.Minute {
+					t.Errorf("after %v: %v, want that the server has stopped", took, err)
+				}
+				_ = server.Close() // a second time, or of a journal that is broken
+			})
+		})
+	}
+}
+
+// breakable is a journal that can be broken.
+type breakable struct {
+	sqsserver.Journal
+	broken atomic.Bool
+}
+
+func (b *breakable) Commit(batch *sqsserver.Batch, sync bool) error {
+	if b.broken.Load() {
+		return errors.New("input/output error")
+	}
+	return b.Journal.Commit(batch, sync)
 }
 
 func TestWaitEmpty(t *testing.T) {

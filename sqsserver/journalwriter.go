@@ -251,6 +251,7 @@ func (w *journalWriter) fail(err error) {
 	for _, q := range w.server.byARN {
 		w.server.endQueuePolls(q, errStorage(err))
 	}
+	w.server.announceEmpty()
 	w.signalCommitter()
 }
 

@@ -46,6 +46,22 @@ func TestAdvance(t *testing.T) {
 	}
 }
 
+// A move task is paced by the machine's time, so its 36 hours are of that too: one that runs while the time is
+// advanced goes on.
+func TestAdvanceDoesNotEndMoveTasks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, dead := newRedriveBench(t, 20)
+		b.move(sqsserver.Int(10))
+		time.Sleep(time.Second)
+		b.advance(37 * time.Hour)
+		time.Sleep(time.Minute)
+		out, err := b.server.ListMessageMoveTasks(t.Context(), &sqsserver.ListMessageMoveTasksInput{SourceArn: "arn:aws:sqs:us-east-1:000000000000:dead"})
+		if err != nil || len(out.Results) != 1 || out.Results[0].Status != "COMPLETED" || b.visible(dead) != "" && b.visible(dead) != "0" {
+			t.Errorf("the task is %+v, %v, and %s messages are left; want all moved", out, err, b.visible(dead))
+		}
+	})
+}
+
 // A long poll ends when its time is over on the server's clock, with what became
 // visible meanwhile. The machine's clock does not move.
 func TestAdvanceEndsLongPolls(t *testing.T) {

@@ -43,6 +43,7 @@ type moveTask struct {
 	destination string // ARN; "": each message to its own source
 	rate        int32  // messages a second; 0: not given
 	started     time.Time
+	begun       time.Time // the same by the machine's clock, which paces it
 
 	// Guarded by the server's lock.
 	status string
@@ -115,7 +116,7 @@ func (s *Server) startMove(from *caller, in *StartMessageMoveTaskInput) (*moveTa
 	task := &moveTask{
 		id:     newUUID(s.random.Uint64(), s.random.Uint64()),
 		source: in.SourceArn, destination: in.DestinationArn, rate: in.MaxNumberOfMessagesPerSecond.Value,
-		started: now, status: moveRunning, toMove: int64(visible),
+		started: now, begun: time.Now(), status: moveRunning, toMove: int64(visible),
 	}
 	_, pause := task.pace()
 	task.timer = time.AfterFunc(pause, func() { s.stepMove(source, task) })
@@ -196,7 +197,7 @@ func (s *Server) stepMove(q *queue, task *moveTask) {
 }
 
 func (s *Server) move(now time.Time, q *queue, task *moveTask, batch int) {
-	if now.Sub(task.started) >= maxMoveTime {
+	if time.Since(task.begun) >= maxMoveTime {
 		q.endMove(moveFailed, failedTime)
 		return
 	}

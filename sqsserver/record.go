@@ -288,6 +288,7 @@ func decodeMoves(value []byte) ([]*moveTask, error) {
 		task.destination = r.text()
 		task.rate = r.int32()
 		task.started = timeOf(r.varint())
+		task.begun = task.started // a server with a journal has the machine's time
 		task.status = r.text()
 		task.reason = r.text()
 		task.moved = r.varint()

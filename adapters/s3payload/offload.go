@@ -116,7 +116,8 @@ const maxUploads = 10
 // reason; the others are sent nevertheless.
 //
 // The object of a message that SQS has not accepted is deleted again, unless SQS may have the
-// message after all ([reprise.ErrUnconfirmed]).
+// message after all ([reprise.ErrUnconfirmed]). All of them together take Config.Timeout at most, also if
+// ctx has ended; what is left then is counted in [Stats], and left to the bucket's lifecycle rule.
 func (p *Payloads) Send(ctx context.Context, sender *reprise.Sender, messages ...reprise.Outgoing) ([]reprise.Sent, error) {
 	results := make([]reprise.Sent, len(messages))
 	ready, written := p.offloadAll(ctx, messages, results)
@@ -131,7 +132,8 @@ func (p *Payloads) Send(ctx context.Context, sender *reprise.Sender, messages ..
 	for i := range results {
 		if results[i].Err == nil {
 			results[i], sent = sent[0], sent[1:]
-			p.discard(ctx, written[i], results[i])
+		} else {
+			written[i] = nil // its write has failed
 		}
 		if err := results[i].Err; err != nil {
 			if failed++; first == nil {
@@ -139,6 +141,7 @@ func (p *Payloads) Send(ctx context.Context, sender *reprise.Sender, messages ..
 			}
 		}
 	}
+	p.discard(ctx, written, results)
 	if failed == 0 || len(messages) == 1 {
 		return results, first
 	}
@@ -171,12 +174,30 @@ func (p *Payloads) offloadAll(ctx context.Context, messages []reprise.Outgoing, 
 	return ready, written
 }
 
-// discard deletes the object of a message that was not sent, even if ctx has ended.
-func (p *Payloads) discard(ctx context.Context, written *Pointer, s reprise.Sent) {
-	if written == nil || s.Err == nil || errors.Is(s.Err, reprise.ErrUnconfirmed) {
-		return
+// discard deletes the objects of messages that were not sent, even if ctx has ended.
+func (p *Payloads) discard(ctx context.Context, written []*Pointer, results []reprise.Sent) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.cfg.Timeout)
+	defer cancel()
+	var deletes sync.WaitGroup
+	room := make(chan struct{}, maxUploads)
+	for i, at := range written {
+		if at == nil || results[i].Err == nil || errors.Is(results[i].Err, reprise.ErrUnconfirmed) {
+			continue
+		}
+		room <- struct{}{}
+		deletes.Go(func() {
+			err := errors.New("the client called runtime.Goexit")
+			defer func() { <-room }()
+			defer func() {
+				if v := recover(); v != nil {
+					err = fmt.Errorf("the client panicked: %v\n%s", v, debug.Stack())
+				}
+				if err != nil {
+					p.complain(fmt.Errorf("of a message that was not sent: %w", err))
+				}
+			}()
+			err = p.delete(ctx, *at)
+		})
 	}
-	if err := p.delete(context.WithoutCancel(ctx), *written); err != nil {
-		p.complain(fmt.Errorf("of a message that was not sent: %w", err))
-	}
+	deletes.Wait()
 }

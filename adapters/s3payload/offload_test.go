@@ -300,6 +300,53 @@ func TestSendFails(t *testing.T) {
 	}
 }
 
+// hanging is a client whose deletes hang, or panic.
+type hanging struct {
+	*storage
+	panics bool
+}
+
+func (s hanging) DeleteObject(ctx context.Context, _ *s3.DeleteObjectInput, _ ...func(*s3.Options)) (*s3.DeleteObjectOutput, error) {
+	if s.panics {
+		panic("burst")
+	}
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// TestSendDoesNotWaitForEachObject: the objects of messages that were not sent are deleted side by side, within the time
+// of one call: a stop must not wait for S3 once for each of them.
+func TestSendDoesNotWaitForEachObject(t *testing.T) {
+	for name, tt := range map[string]struct {
+		client func(*storage) s3payload.Client
+		most   time.Duration
+		left   int
+	}{
+		"S3 takes a second": {func(s *storage) s3payload.Client { return s }, 8 * time.Second, 0},
+		"S3 hangs":          {func(s *storage) s3payload.Client { return hanging{s, false} }, 34 * time.Second, 30},
+		"the client panics": {func(s *storage) s3payload.Client { return hanging{s, true} }, 4 * time.Second, 30},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q, store := reprisetest.NewQueue(t, nil), newStorage()
+				store.delay = time.Second
+				p := newPayloads(t, tt.client(store))
+				messages := make([]reprise.Outgoing, 30)
+				for i := range messages {
+					messages[i] = reprise.Outgoing{Body: strings.Repeat("order ", 100), Delay: time.Hour} // refused
+				}
+				began := time.Now()
+				if _, err := p.Send(t.Context(), newSender(t, q), messages...); err == nil {
+					t.Error("no error")
+				}
+				if took := time.Since(began); took > tt.most || len(store.keys()) != tt.left || p.Stats().NotRemoved != int64(tt.left) {
+					t.Errorf("after %v %d objects are left, %d not removed; want at most %v, and %d", took, len(store.keys()), p.Stats().NotRemoved, tt.most, tt.left)
+				}
+			})
+		})
+	}
+}
+
 // TestSendOfSeveral: each message has its own result, at its own index.
 func TestSendOfSeveral(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 )
 
 // Cache is a cache bounded in bytes, which drops the least recently used contents. Contents that
-// the journal does not have yet are never dropped, even beyond the bound. The zero value keeps only
-// these. A Cache may be used by many goroutines at once.
+// the journal does not have yet are never dropped, even beyond the bound; then no others are kept. The zero
+// value keeps only these. A Cache may be used by many goroutines at once.
 type Cache struct {
 	limit int
 
@@ -18,16 +18,18 @@ type Cache struct {
 	size      int
 	committed uint64 // the journal has the contents up to this commit
 	entries   map[uint64]*entry
-	oldest    *entry // least recently used
-	newest    *entry
+	used      list // from the least to the most recently used
+	pending   list // those that the journal does not have yet, by their commits
 }
 
-// entry is in the list from the least to the most recently used.
+type list struct{ oldest, newest *entry }
+
 type entry struct {
 	id           uint64
 	content      any
 	size         int
 	commit       uint64 // that writes it to the journal; 0: it is there
+	list         *list  // that has it
 	older, newer *entry
 }
 
@@ -51,7 +53,11 @@ func (c *Cache) Add(id uint64, content any, size int, commit uint64) {
 	e := &entry{id: id, content: content, size: size + overhead, commit: commit}
 	c.entries[id] = e
 	c.size += e.size
-	c.append(e)
+	if commit > c.committed {
+		c.pending.append(e)
+	} else {
+		c.used.append(e)
+	}
 	c.trim()
 }
 
@@ -70,9 +76,9 @@ func (c *Cache) Fill(deliveries []engine.Delivery) (missing []*engine.Delivery) 
 			missing = append(missing, d)
 			continue
 		}
-		if e != c.newest {
-			c.unlink(e)
-			c.append(e)
+		if e.list == &c.used && e != c.used.newest {
+			c.used.unlink(e)
+			c.used.append(e)
 		}
 		d.Payload = e.content
 	}
@@ -94,40 +100,44 @@ func (c *Cache) Committed(commit uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.committed = commit
+	for e := c.pending.oldest; e != nil && e.commit <= commit; e = c.pending.oldest {
+		c.pending.unlink(e)
+		c.used.append(e)
+	}
 	c.trim()
 }
 
 // trim drops the least recently used contents until the cache is within its limit.
 func (c *Cache) trim() {
-	for c.size > c.limit && c.oldest != nil && c.oldest.commit <= c.committed {
-		c.drop(c.oldest)
+	for c.size > c.limit && c.used.oldest != nil {
+		c.drop(c.used.oldest)
 	}
 }
 
 func (c *Cache) drop(e *entry) {
-	c.unlink(e)
+	e.list.unlink(e)
 	delete(c.entries, e.id)
 	c.size -= e.size
 }
 
-func (c *Cache) append(e *entry) {
-	e.older, e.newer = c.newest, nil
-	if c.newest == nil {
-		c.oldest = e
+func (l *list) append(e *entry) {
+	e.list, e.older, e.newer = l, l.newest, nil
+	if l.newest == nil {
+		l.oldest = e
 	} else {
-		c.newest.newer = e
+		l.newest.newer = e
 	}
-	c.newest = e
+	l.newest = e
 }
 
-func (c *Cache) unlink(e *entry) {
+func (l *list) unlink(e *entry) {
 	if e.older == nil {
-		c.oldest = e.newer
+		l.oldest = e.newer
 	} else {
 		e.older.newer = e.newer
 	}
 	if e.newer == nil {
-		c.newest = e.older
+		l.newest = e.older
 	} else {
 		e.newer.older = e.older
 	}

@@ -89,6 +89,25 @@ func TestUncommittedIsNeverDropped(t *testing.T) {
 	}
 }
 
+// TestUncommittedKeepsNothingElse: while a commit takes long, what others read does not stay beyond the bound.
+func TestUncommittedKeepsNothingElse(t *testing.T) {
+	c := bodycache.New(3000)
+	add(c, 1, 1)
+	add(c, 0, 2, 3, 4, 5, 6)
+	if got := has(t, c, 1, 2, 3, 4, 5, 6); !slices.Equal(got, []uint64{1, 5, 6}) {
+		t.Errorf("the cache has %v during the commit, want the one that is written and the last two", got)
+	}
+	c.Committed(1)
+	add(c, 0, 7, 8)
+	if got := has(t, c, 1, 5, 6, 7, 8); !slices.Equal(got, []uint64{1, 7, 8}) {
+		t.Errorf("the cache has %v after it, want the one that was written and the last two", got)
+	}
+	add(c, 0, 9)
+	if got := has(t, c, 1, 7, 8, 9); len(got) != 3 {
+		t.Errorf("the cache has %v, want three", got)
+	}
+}
+
 func TestFillLeavesWhatThereIs(t *testing.T) {
 	c := bodycache.New(3000)
 	add(c, 0, 1)

@@ -109,4 +109,10 @@ func TestChangesAreChecked(t *testing.T) {
 	if notes := strings.Join(run(t, s).Notes, "\n"); !strings.Contains(notes, "attempts a second from 30s on, of which fleet.concurrency permits 100") {
 		t.Errorf("the notes are %q", notes)
 	}
+	// In a pool too: the attempts of both queues, at the time when they need most handlers.
+	s.Traffic.Rate = 30
+	s.Pool = []simulate.Pooled{{Name: "other", Traffic: s.Traffic, Handler: &simulate.Handler{Changes: []simulate.Change{{At: 40 * time.Second, Fails: []float64{0.5}}}}}}
+	if notes := strings.Join(run(t, s).Notes, "\n"); !strings.Contains(notes, "the traffic of all queues needs 12 handlers from 40s on, of which there are 10,") {
+		t.Errorf("the notes of a pool are %q", notes)
+	}
 }

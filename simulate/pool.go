@@ -130,14 +130,30 @@ func (c *checks) pool(s *Scenario) {
 	}
 }
 
-// busyHandlers is how many handlers the rates of all queues keep busy, outside of outages.
-func (s *Scenario) busyHandlers() float64 {
-	busy := s.Traffic.Rate * s.attemptsOf(s.Handler.Fails) * s.meanRun().Seconds() / float64(max(1, s.Fleet.Batch.Size))
+// busyHandlers is how many handlers the rates of all queues keep busy at most, outside of outages, and since when.
+func (s *Scenario) busyHandlers() (most float64, since time.Duration) {
+	queues := []Scenario{*s}
 	for i := range s.Pool {
-		alone := s.alone(&s.Pool[i])
-		busy += alone.busyHandlers()
+		queues = append(queues, s.alone(&s.Pool[i]))
 	}
-	return busy
+	times := []time.Duration{0}
+	for i := range queues {
+		for _, c := range queues[i].Handler.Changes {
+			times = append(times, c.At)
+		}
+	}
+	for _, at := range times {
+		busy := 0.0
+		for i := range queues {
+			if q := &queues[i]; at < q.Traffic.until(q.Horizon) {
+				busy += q.Traffic.Rate * q.attemptsOf(q.Handler.failsAt(at)) * q.meanRun().Seconds() / float64(max(1, q.Fleet.Batch.Size))
+			}
+		}
+		if busy > most {
+			most, since = busy, at
+		}
+	}
+	return most, since
 }
 
 // handlerOf returns the handler of the messages of a queue, and trafficOf their traffic.

@@ -331,8 +331,15 @@ func (s *Scenario) notes() (notes []string) {
 			need, from = n, fmt.Sprintf(" from %v on", c.At)
 		}
 	}
-	if busy, handlers := s.busyHandlers(), s.Fleet.Consumers*s.Fleet.Concurrency; len(s.Pool) > 0 && busy >= float64(handlers) {
-		notes = append(notes, fmt.Sprintf("pool: the traffic of all queues needs %.4g handlers, of which there are %d, so the queues that come last fall behind while it lasts: raise fleet.concurrency, or expect more messages the longer it goes on", busy, handlers))
+	if handlers := s.Fleet.Consumers * s.Fleet.Concurrency; len(s.Pool) > 0 {
+		busy, since := s.busyHandlers()
+		from := ""
+		if since > 0 {
+			from = fmt.Sprintf(" from %v on", since)
+		}
+		if busy >= float64(handlers) {
+			notes = append(notes, fmt.Sprintf("pool: the traffic of all queues needs %.4g handlers%s, of which there are %d, so the queues that come last fall behind while it lasts: raise fleet.concurrency, or expect more messages the longer it goes on", busy, from, handlers))
+		}
 	}
 	can, field := s.bottleneck()
 	if rate > 0 && rate*need >= can {

@@ -49,6 +49,42 @@ func TestSQLite(t *testing.T) {
 	})
 }
 
+// TestSQLiteInASchema: a table may be qualified by the name of a database, where an index is named otherwise than in
+// other SQL.
+func TestSQLiteInASchema(t *testing.T) {
+	db := openSQLite(t)
+	store := newStore(t, db, sqlstore.SQLite, sqlstore.Config{Table: "main.records"})
+	claim := idempotency.Claim{Key: "key"}
+	for _, want := range []idempotency.State{idempotency.Acquired, idempotency.InProgress} {
+		answers, err := store.Acquire(t.Context(), []idempotency.Request{{Key: "key", Lease: time.Minute, Retention: time.Hour}})
+		if err != nil || answers[0].State != want {
+			t.Fatalf("%v, %v; want %v", answers, err, want)
+		}
+		claim.Token = max(claim.Token, answers[0].Token)
+	}
+	if held, err := store.Complete(t.Context(), []idempotency.Completion{{Claim: claim, Retention: time.Hour}}); err != nil || !held[0] {
+		t.Errorf("completing: %v, %v", held, err)
+	}
+	if _, err := store.Release(t.Context(), []idempotency.Claim{claim}); err != nil {
+		t.Errorf("releasing: %v", err)
+	}
+	if _, err := store.Extend(t.Context(), []idempotency.Extension{{Claim: claim, Lease: time.Minute}}); err != nil {
+		t.Errorf("extending: %v", err)
+	}
+	if _, err := store.Purge(t.Context()); err != nil {
+		t.Errorf("purging: %v", err)
+	}
+	for _, statement := range store.Schema() { // as with migrations
+		if _, err := db.Exec(statement); err != nil {
+			t.Errorf("%s: %v", statement, err)
+		}
+	}
+	var on string
+	if err := db.QueryRow("SELECT tbl_name FROM main.sqlite_schema WHERE name = 'records_expires'").Scan(&on); err != nil || on != "records" {
+		t.Errorf("the index is on %q, %v", on, err)
+	}
+}
+
 // TestSQLiteWithoutItsTable: the error of the first message says how to create the table.
 func TestSQLiteWithoutItsTable(t *testing.T) {
 	store, err := sqlstore.New(openSQLite(t), sqlstore.SQLite, sqlstore.Config{})

@@ -51,6 +51,8 @@ func (s statements) about(table string) statements {
 	return s
 }
 
+// schemas are the statements that make a table, with $table for its name. SQLite wants the schema, $schema with its
+// dot, before the index's name, $index, and the table's own name, $name, behind it.
 var schemas = [dialects][]string{
 	Postgres: {
 		`CREATE TABLE IF NOT EXISTS $table (
@@ -74,7 +76,7 @@ var schemas = [dialects][]string{
 	result  BLOB,
 	expires INTEGER NOT NULL  -- Unix milliseconds: when the record may be removed
 ) WITHOUT ROWID`,
-		`CREATE INDEX IF NOT EXISTS $index ON $table (expires)`,
+		`CREATE INDEX IF NOT EXISTS $schema$index ON $name (expires)`,
 	},
 }
 

@@ -70,9 +70,11 @@ func New(db *sql.DB, dialect Dialect, cfg Config) (*Store, error) {
 		return nil, fmt.Errorf("making a SQL store: %w", errors.Join(problems...))
 	}
 	s := &Store{db: db, dialect: dialect, table: cfg.Table, statements: texts[dialect].about(cfg.Table)}
-	index := cfg.Table[strings.IndexByte(cfg.Table, '.')+1:] + "_expires"
+	dot := strings.IndexByte(cfg.Table, '.') + 1
+	schema, name := cfg.Table[:dot], cfg.Table[dot:]
+	replacer := strings.NewReplacer("$table", cfg.Table, "$schema", schema, "$name", name, "$index", name+"_expires")
 	for _, statement := range schemas[dialect] {
-		s.schema = append(s.schema, strings.NewReplacer("$table", cfg.Table, "$index", index).Replace(statement))
+		s.schema = append(s.schema, replacer.Replace(statement))
 	}
 	return s, nil
 }

@@ -127,7 +127,7 @@ func newFluid(s *Scenario) *fluid {
 	f.cells = make([]cell, eras*classes*len(f.laws))
 	f.open = make([]float64, eras)
 	f.series = newSeries(s.Bucket)
-	f.recoveries = make([]recovery, len(s.Dependency.Outages))
+	f.recoveries, f.inOutages = make([]recovery, len(s.Dependency.Outages)), make([]float64, len(s.Dependency.Outages))
 	for i, o := range s.Dependency.Outages {
 		f.recoveries[i].Outage, f.recoveries[i].Recovered, f.recoveries[i].Cleared = o, -1, -1
 	}

@@ -146,6 +146,37 @@ func TestFluidClosedForms(t *testing.T) {
 
 // TestFluidIsAFunction: the same scenario has the same result, and one that is too large for single
 // messages is fluid without being told.
+// TestFluidOfShortTimes checks requests in a second where steps are shorter than one, and the requests in an outage, of
+// which a step has less than one.
+func TestFluidOfShortTimes(t *testing.T) {
+	for _, horizon := range []time.Duration{900 * time.Millisecond, 1500 * time.Millisecond, 20 * time.Second, 61500 * time.Millisecond} {
+		s := simulate.Scenario{Traffic: simulate.Traffic{Rate: 50, Even: true}, Horizon: horizon, Fleet: simulate.Fleet{Concurrency: 50}}
+		want := run(t, s).PeakRequests
+		s.Fluid = true
+		r := run(t, s)
+		highest := 0
+		for _, b := range r.Series {
+			highest = max(highest, b.Peak)
+		}
+		if r.PeakRequests < want-3 || r.PeakRequests > want+3 || highest != r.PeakRequests {
+			t.Errorf("until %v: a peak of %d requests in a second, %d by the series, want about %d", horizon, r.PeakRequests, highest, want)
+		}
+	}
+	s := simulate.Scenario{
+		Traffic: simulate.Traffic{Rate: 20, Even: true}, Horizon: 20 * time.Second, Policy: policy(t, "constant(1h) attempts=2"),
+		Dependency: simulate.Dependency{Outages: []simulate.Outage{{At: 5 * time.Second, For: 5 * time.Second}}},
+		Fleet:      simulate.Fleet{Concurrency: 50, NoBreaker: true},
+	}
+	s.Fluid = true
+	for _, rate := range []float64{2, 20, 33} { // of which a step of 200 ms has 0.4, 4 and 6.6
+		s.Traffic.Rate = rate
+		o := run(t, s).Outages[0]
+		if want := 5 * rate; math.Abs(float64(o.Requests)-want) > 2+want/20 || math.Abs(float64(o.Peak)-rate) > 2 {
+			t.Errorf("%v a second: %d requests in an outage of 5s, then %d in a second at most; want %v and %v", rate, o.Requests, o.Peak, want, rate)
+		}
+	}
+}
+
 func TestFluidIsAFunction(t *testing.T) {
 	s := simulate.Scenario{
 		Traffic: simulate.Traffic{Rate: 1e9 / 86400, For: 24 * time.Hour}, Policy: policy(t, "exponential(base=1s,max=15m) attempts=12"),

@@ -14,6 +14,9 @@ type measures struct {
 	waits      histogram // of the times to the first attempts
 	latencies  histogram
 	requests   requestsFlow
+	second     int                                                    // in which the dependency was called last
+	calls      float64                                                // in that second
+	inOutages  []float64                                              // requests, by outage
 	last       int                                                    // attempts, until result.Last
 	rounded    struct{ arrived, started, failed, done, dead float64 } // that periods have
 }
@@ -36,9 +39,30 @@ func (f *fluid) whole(before *float64, sum float64) int {
 	return int(math.Round(sum) - *before)
 }
 
+// callsInASecond takes in the requests of the step that is over, and returns the most that there have been in a second of
+// which it is a part. A step of more than a second has as many in each.
+func (f *fluid) callsInASecond(started float64) (most float64) {
+	if f.step >= 1 {
+		return started / f.step
+	}
+	const whole = 1e-9 // seconds, by which a sum of steps may miss one
+	begin, end := float64(f.now-1)*f.step, float64(f.now)*f.step
+	for at := begin; at < end-whole; {
+		second := int(at + whole)
+		if second != f.second {
+			f.second, f.calls = second, 0
+		}
+		until := min(end, float64(second+1))
+		f.calls += started * (until - at) / f.step
+		most, at = max(most, f.calls), until
+	}
+	return most
+}
+
 // measure takes in a step that is over.
 func (f *fluid) measure(s served) {
 	f.request(s)
+	calls := int(math.Round(f.callsInASecond(s.started())))
 	open := f.unsettled()
 	now := f.at(f.now)
 	b := &f.period
@@ -46,7 +70,7 @@ func (f *fluid) measure(s served) {
 	b.Failed = f.whole(&f.rounded.failed, f.settled[flowFailed])
 	b.Done = f.whole(&f.rounded.done, f.settled[flowDone])
 	b.Dead = f.whole(&f.rounded.dead, f.settled[flowDead])
-	b.Peak = max(b.Peak, int(math.Round(s.started()/max(f.step, 1))))
+	b.Peak = max(b.Peak, calls)
 	held := min(f.queue.total, float64(f.Fleet.Consumers*max(f.Fleet.Prefetch, 0)))
 	inFlight := f.running + f.waiting + held
 	quota := float64(f.Queue.InFlightQuota)
@@ -59,7 +83,7 @@ func (f *fluid) measure(s served) {
 	if b.Started+int(f.rounded.started) > f.last {
 		f.last, r.Last = b.Started+int(f.rounded.started), now
 	}
-	f.recover(s, now, open)
+	f.recover(s, calls, now, open)
 	if now >= b.At+f.series.width || f.result.Stop != 0 {
 		f.sample(now)
 	}
@@ -97,8 +121,8 @@ func (f *fluid) oldest() time.Duration {
 	return seconds(max(0, now-first))
 }
 
-// recover measures what follows outages.
-func (f *fluid) recover(s served, now time.Duration, open float64) {
+// recover measures what follows outages, given the requests of a step and of its second.
+func (f *fluid) recover(s served, calls int, now time.Duration, open float64) {
 	sum := 0.0
 	for i := range f.recoveries {
 		v := &f.recoveries[i]
@@ -110,13 +134,14 @@ func (f *fluid) recover(s served, now time.Duration, open float64) {
 			v.Open = int(math.Round(open))
 			continue
 		case before < end:
-			v.Requests += int(math.Round(s.started()))
+			f.inOutages[i] += s.started() // of which a step may have less than one
+			v.Requests = int(math.Round(f.inOutages[i]))
 			if now < end {
 				continue
 			}
 			v.over, v.Backlog = true, int(math.Round(open))
 		case before < end+aftermath:
-			v.Peak = max(v.Peak, int(math.Round(s.started()/max(f.step, 1))))
+			v.Peak = max(v.Peak, calls)
 		}
 		if v.Recovered < 0 && v.over && open <= float64(v.Open)+1 {
 			v.Recovered = now - end

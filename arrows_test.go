@@ -21,14 +21,15 @@ const module = "github.com/reprise-sqs/reprise"
 // that is not listed may import none, so a new one fails here first.
 var arrows = map[string][]string{
 	"retry":                       {},
-	"plan":                        {"internal/plural", "retry"},
+	"plan":                        {"internal/carry", "internal/plural", "retry"},
 	"internal/awsjson":            {},
 	"internal/bodycache":          {"internal/engine"},
 	"internal/breaker":            {},
 	"internal/alarms":             {},
 	"internal/budget":             {},
 	"internal/calls":              {},
-	"internal/consumer":           {"internal/alarms", "internal/breaker", "internal/budget", "internal/calls", "internal/clocks", "internal/gate", "internal/giveups", "internal/groups", "internal/history", "internal/lease", "internal/memory", "internal/plural", "internal/shortkey", "internal/sqslimit", "internal/turns", "plan", "retry"},
+	"internal/consumer":           {"internal/alarms", "internal/breaker", "internal/budget", "internal/calls", "internal/carry", "internal/clocks", "internal/gate", "internal/giveups", "internal/groups", "internal/history", "internal/lease", "internal/memory", "internal/plural", "internal/shortkey", "internal/sqslimit", "internal/turns", "plan", "retry"},
+	"internal/carry":              {"retry"},
 	"internal/chance":             {},
 	"internal/clocks":             {},
 	"internal/digest":             {},

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/reprise-sqs/reprise/internal/carry"
 	"github.com/reprise-sqs/reprise/internal/plural"
 	"github.com/reprise-sqs/reprise/retry"
 )
@@ -41,7 +42,7 @@ func (e *examination) checkReceives() {
 			remedy)
 	case e.outOfReach:
 		e.add(Error, CodeReceivesLimit,
-			fmt.Sprintf("a wait of up to %s takes %s, and the queue gives a message up after %d: not all of %s are reached.", short(e.longestWait), plural.Of(hidesFor(e.longestWait), "receive"), e.q.MaxReceives, plural.Of(e.attempts, "attempt")),
+			fmt.Sprintf("a wait of up to %s takes %s, and the queue gives a message up after %d: not all of %s are reached.", short(e.longestWait), plural.Of(carry.Hides(e.longestWait), "receive"), e.q.MaxReceives, plural.Of(e.attempts, "attempt")),
 			"keep the backoff's max at 12h or below, raise maxReceiveCount, or permit copies.")
 	}
 	if e.q.MaxReceives == 1 {
@@ -196,7 +197,7 @@ func (e *examination) checkDeadLetterRetention() {
 
 // checkWaits looks for waits that one receive cannot serve.
 func (e *examination) checkWaits() {
-	hides := hidesFor(e.longestWait)
+	hides := carry.Hides(e.longestWait)
 	if hides == 1 {
 		return
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/reprise-sqs/reprise/internal/carry"
 )
 
 // checkHandler compares the handler's time with leases.
@@ -12,7 +14,7 @@ func (e *examination) checkHandler() {
 	if timeout <= 0 {
 		return
 	}
-	if timeout > longestHide {
+	if timeout > carry.LongestHide {
 		e.add(Error, CodeHandlerTimeout,
 			fmt.Sprintf("one attempt may take %s, and SQS lets no consumer hold a message for 12 hours: the lease of a longer one is lost, and another consumer runs the message too.", short(timeout)),
 			"set a handler timeout below 12h.")

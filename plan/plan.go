@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/reprise-sqs/reprise/internal/carry"
 	"github.com/reprise-sqs/reprise/retry"
 )
 
@@ -104,7 +105,7 @@ const (
 	// nor visible again. A hidden message counts, a delayed one does not.
 	MaxInFlight = 120_000
 	// MaxDelay is the longest DelaySeconds.
-	MaxDelay = 15 * time.Minute
+	MaxDelay = carry.MaxDelay
 )
 
 // MaxAttempts returns the number of attempts that p allows on q: p's own, else the queue's

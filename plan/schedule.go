@@ -100,8 +100,8 @@ const (
 	StopAge
 	// StopReceives is the queue's maxReceiveCount, where no copy can be sent.
 	StopReceives
-	// StopRetention is the end of the queue's retention, where no copy can be sent:
-	// SQS deletes the message.
+	// StopRetention is the end of the queue's retention, where no copy can be sent: SQS deletes the
+	// message. Where there is a dead-letter queue, the consumer gives the message up before.
 	StopRetention
 	// StopUnlisted is the end of the list: there are more than MaxListed attempts.
 	StopUnlisted
@@ -278,14 +278,14 @@ func (c *course) carry(q Queue, s Settings) {
 	c.end = End{Attempts: 1, Receives: 1}
 	for i := 1; i < len(c.at); i++ {
 		leg, halt, when := carrier.leg(c.at[i-1], c.at[i])
+		c.end.Receives += leg.Receives
+		c.end.Copies += leg.Copies
 		if halt != 0 {
 			c.end.Stop, c.end.After = halt, when
 			return
 		}
 		c.legs = append(c.legs, leg)
 		c.end.Attempts++
-		c.end.Receives += leg.Receives
-		c.end.Copies += leg.Copies
 	}
 	c.end.Stop, c.end.After = c.stop, c.at[len(c.at)-1]
 }

@@ -284,6 +284,17 @@ func TestScheduleEnds(t *testing.T) {
 			want: plan.End{Stop: plan.StopRetention, Attempts: 3, Receives: 3, After: 3 * time.Hour},
 		},
 		{
+			name: "retention, before which a consumer gives a message up", policy: hourly,
+			queue: plan.Queue{Retention: 3 * time.Hour, DeadLetterARN: "arn:aws:sqs:eu-west-1:123456789012:dead"}, settings: visibility,
+			want: plan.End{Stop: plan.StopRetention, Attempts: 3, Receives: 3, After: 2 * time.Hour},
+		},
+		{
+			name: "a wait of ten years in copies of an hour", policy: change(func(p *retry.Policy) { p.Backoff, p.MaxAttempts, p.MaxAge = retry.Constant(3650*day), 2, -1 }),
+			queue: plan.Queue{Retention: 80 * time.Minute, MaxReceives: 5},
+			// A copy is replaced after an hour, once it has been received and hidden.
+			want: plan.End{Stop: plan.StopAttempts, Attempts: 2, Receives: 1 + 2*3650*24, Copies: 3650 * 24, After: 3650 * day},
+		},
+		{
 			name: "retention, less the delay", policy: hourly,
 			queue: plan.Queue{Retention: 3 * time.Hour, Delay: 15 * time.Minute}, settings: visibility,
 			want: plan.End{Stop: plan.StopRetention, Attempts: 3, Receives: 3, After: 165 * time.Minute},
@@ -328,7 +339,7 @@ func TestScheduleEnds(t *testing.T) {
 			name: "parking uses up the receives", policy: change(func(p *retry.Policy) { p.Backoff, p.MaxAttempts = retry.Constant(30*time.Hour), 3 }),
 			queue: plan.Queue{MaxReceives: 5}, settings: visibility,
 			// Receives 1 and 4 are attempts; the fifth comes 43,195 s later, and is the last.
-			want: plan.End{Stop: plan.StopReceives, Attempts: 2, Receives: 4, After: 30*time.Hour + 43_195*time.Second},
+			want: plan.End{Stop: plan.StopReceives, Attempts: 2, Receives: 5, After: 30*time.Hour + 43_195*time.Second},
 		},
 		{
 			name: "retention ends before the last receive", policy: change(func(p *retry.Policy) { p.Backoff, p.MaxAttempts = retry.Constant(30*time.Hour), 3 }),
@@ -338,7 +349,7 @@ func TestScheduleEnds(t *testing.T) {
 		{
 			name: "thirty days on a queue that keeps messages for four", policy: change(func(p *retry.Policy) { p.Backoff, p.MaxAge = retry.Constant(3*day), 30*day }),
 			queue: plan.Queue{Retention: 4 * day},
-			want:  plan.End{Stop: plan.StopAttempts, Attempts: 10, Receives: 1 + 9*(6+2), Copies: 9 * 2, After: 27 * day},
+			want:  plan.End{Stop: plan.StopAttempts, Attempts: 10, Receives: 1 + 9*(1+6), Copies: 9, After: 27 * day},
 		},
 		{
 			name: "more than a list holds", policy: change(func(p *retry.Policy) { p.Backoff, p.MaxAttempts = retry.Constant(time.Second), -1 }),
@@ -506,7 +517,7 @@ func TestWaitsAreCarried(t *testing.T) {
 		{wait: 12*time.Hour + 15*time.Minute, settings: requeue, want: plan.Leg{Carry: plan.CarryRequeue, Copies: 2, Receives: 2 + 2}},
 		{wait: 24*time.Hour + 10*time.Minute, want: plan.Leg{Carry: plan.CarryRequeue, Copies: 2, Receives: 3 + 1}},
 		{wait: 2*(12*time.Hour-5*time.Second) + 15*time.Minute, want: plan.Leg{Carry: plan.CarryRequeue, Copies: 2, Receives: 3 + 1}},
-		{wait: 2*(12*time.Hour-5*time.Second) + 15*time.Minute + 1, want: plan.Leg{Carry: plan.CarryRequeue, Copies: 2, Receives: 3 + 2}},
+		{wait: 2*(12*time.Hour-5*time.Second) + 15*time.Minute + time.Second + 1, want: plan.Leg{Carry: plan.CarryRequeue, Copies: 2, Receives: 3 + 2}},
 		{wait: 30 * time.Hour, receives: 3, want: plan.Leg{Carry: plan.CarryRequeue, Copies: 2, Receives: 3 + 2}},
 		{wait: 54 * time.Hour, receives: 3, want: plan.Leg{Carry: plan.CarryRequeue, Copies: 3, Receives: 3 + 3 + 2}},
 		{wait: time.Hour, receives: 1, want: plan.Leg{Carry: plan.CarryRequeue, Copies: 4, Receives: 4}},

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/reprise-sqs/reprise/internal/carry"
 	"github.com/reprise-sqs/reprise/retry"
 )
 
@@ -28,7 +29,7 @@ func (c *Machine) Prepare(o *Outbox, batch []*Delivery, entries *[MaxBatch]Entry
 		case SendDeadLetters:
 			entries[i] = Entry{Story: c.story(d, c.now), Bare: d.bare}
 		case SendCopies:
-			entries[i] = Entry{History: c.historyFor(d, c.now), Seconds: c.delayFor(d.verdict, c.now), Bare: d.bare}
+			entries[i] = Entry{History: c.historyFor(d, c.now), Seconds: c.facts.queue().Delay(c.waitOf(d, d.verdict, c.now), d.verdict.requeue), Bare: d.bare}
 		}
 	}
 	return batch
@@ -55,18 +56,13 @@ func (c *Machine) hideFor(d *Delivery, now time.Time) int32 {
 		seconds, _ := retry.Visibility(requested, now, by)
 		return seconds
 	}
-	if d.verdict.requeue != byVisibility {
+	if d.verdict.requeue != carry.Hidden {
 		due = c.backBy(d, now)
 	}
-	seconds, short := retry.Visibility(requested, now, due)
-	if short && d.verdict.requeue == byVisibility {
-		visible := now.Add(time.Duration(seconds) * time.Second)
-		missing := due.Sub(visible)
-		if missing <= retry.AllowedShortfall(due.Sub(now)) {
-			// Close enough: shorten the wait a little rather than park the message.
-			d.verdict.Due = visible
-			c.memory.Note(d.ID, now).Due = visible
-		}
+	seconds, visible, parked := carry.Hide(requested, now, due)
+	if d.verdict.requeue == carry.Hidden && !parked && visible.Before(due) {
+		d.verdict.Due = visible
+		c.memory.Note(d.ID, now).Due = visible
 	}
 	return seconds
 }
@@ -138,7 +134,7 @@ func (c *Machine) confirm(o *Outbox, d *Delivery, now time.Time) {
 		c.unhide(d) // for as long as the copy waits: not beside it
 		c.put(&c.deletes, d, now)
 		return
-	case o == &c.hides && d.verdict.requeue != byVisibility:
+	case o == &c.hides && d.verdict.requeue != carry.Hidden:
 		d.lease.Hide(now, d.hiddenUntil)
 		c.requeue(d, now)
 		return
@@ -182,10 +178,10 @@ func (c *Machine) confirm(o *Outbox, d *Delivery, now time.Time) {
 	if d.verdict.comesAgain() {
 		c.watchInFlight(now)
 	}
-	if d.verdict.requeue != byVisibility {
+	if d.verdict.requeue != carry.Hidden {
 		c.counts.Requeued++
 	}
-	if d.verdict.requeue == becauseInFlight {
+	if d.verdict.requeue == carry.Crowded {
 		c.budget.Spilled()
 	}
 	c.release(d, now)

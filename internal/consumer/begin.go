@@ -3,6 +3,7 @@ package consumer
 import (
 	"time"
 
+	"github.com/reprise-sqs/reprise/internal/carry"
 	"github.com/reprise-sqs/reprise/retry"
 )
 
@@ -105,7 +106,7 @@ func (c *Machine) confine(d *Delivery, now time.Time) bool {
 	d.suspect = true // without a copy it may begin many times
 	c.complain("suspect", "a message seems to crash the worker; it is run alone", "message", d.Subject())
 	v := Verdict{Outcome: OutcomeRelease, Reason: retry.ReasonRelease, alone: true, Err: errSuspect}
-	if c.via(d, v, now) == byVisibility || !c.copyable(d, now) {
+	if c.via(d, v, now) == carry.Hidden || !c.copyable(d, now) {
 		c.isolate(d, now) // without a mark: only the queue's own maxReceiveCount ends it
 		return true
 	}

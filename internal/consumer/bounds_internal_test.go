@@ -6,78 +6,11 @@ import (
 	"time"
 
 	"github.com/reprise-sqs/reprise/internal/breaker"
+	"github.com/reprise-sqs/reprise/internal/carry"
 	"github.com/reprise-sqs/reprise/internal/history"
 	"github.com/reprise-sqs/reprise/internal/sqslimit"
 	"github.com/reprise-sqs/reprise/plan"
-	"github.com/reprise-sqs/reprise/retry"
 )
-
-// TestDelays: the delay of a copy at the bounds between its rules.
-func TestDelays(t *testing.T) {
-	for name, tt := range map[string]struct {
-		wait        time.Duration
-		why         cause
-		unavailable bool
-		stop        bool
-		want        int32
-	}{
-		"none":                          {0, becauseAsked, false, false, 1},
-		"a part of a second":            {1900 * time.Millisecond, becauseAsked, false, false, 1},
-		"below a minute, rounded down":  {59_900 * time.Millisecond, becauseAsked, false, false, 59},
-		"a minute":                      {time.Minute, becauseAsked, false, false, 60},
-		"more, rounded up":              {60_100 * time.Millisecond, becauseAsked, false, false, 61},
-		"the longest":                   {15 * time.Minute, becauseAsked, false, false, 900},
-		"longer, to be hidden":          {15*time.Minute + 1, becauseAsked, false, false, 1},
-		"longer, for the quota":         {16 * time.Minute, becauseInFlight, false, false, 900},
-		"longer, during a stop":         {16 * time.Minute, becauseAsked, false, true, 900},
-		"of an outage":                  {time.Minute, becauseAsked, true, false, 1},
-		"just below twelve hours":       {12*time.Hour - time.Minute, becauseAsked, false, false, 1},
-		"within the last minute":        {12*time.Hour - time.Minute + 1, becauseAsked, false, false, 900},
-		"as much longer as it is":       {12*time.Hour + 15*time.Minute - 1, becauseAsked, false, false, 900},
-		"so long that it must be twice": {12*time.Hour + 15*time.Minute, becauseAsked, false, false, 1},
-	} {
-		c := at(New(Settings{Queue: standard, CopyTo: standard, Settings: leased}), 0)
-		c.draining = tt.stop
-		if got := c.delayFor(Verdict{Due: c.now.Add(tt.wait), requeue: tt.why, unavailable: tt.unavailable}, c.now); got != tt.want {
-			t.Errorf("%s: a wait of %v has a delay of %d s, want %d", name, tt.wait, got, tt.want)
-		}
-	}
-}
-
-// TestWhenACopyReplaces: by which bounds a message is hidden, or replaced by a copy.
-func TestWhenACopyReplaces(t *testing.T) {
-	const retention = 4 * time.Hour // copies wait for three hours at most
-	longest := retry.MaxVisibility - 6*time.Second
-	for name, tt := range map[string]struct {
-		sent, wait time.Duration
-		retention  time.Duration
-		known      bool // its history has the due time
-		want       cause
-	}{
-		"short":                               {0, time.Minute, retention, false, byVisibility},
-		"until a copy must be sent":           {time.Hour, 2 * time.Hour, retention, false, byVisibility},
-		"a second longer":                     {time.Hour, 2*time.Hour + time.Second, retention, false, becauseRetention},
-		"longer than a copy can wait":         {time.Hour, 4 * time.Hour, retention, true, byVisibility},
-		"as long as a copy can wait":          {time.Hour, 3 * time.Hour, retention, true, becauseRetention},
-		"when there is little time to copy":   {162 * time.Minute, 4 * time.Hour, retention, true, becauseRetention},
-		"and a little more":                   {161 * time.Minute, 4 * time.Hour, retention, true, byVisibility},
-		"as long as SQS hides, and a percent": {0, longest + longest/100, 96 * time.Hour, false, byVisibility},
-		"longer than that":                    {0, longest + longest/98, 96 * time.Hour, false, becauseTooLong},
-		"which other consumers know":          {0, longest + longest/98, 96 * time.Hour, true, byVisibility},
-	} {
-		c := at(New(Settings{Queue: standard, CopyTo: standard, Settings: leased}), 0)
-		c.Learned(Facts{Plan: plan.Queue{Retention: tt.retention}})
-		d := &Delivery{ID: "a", Sent: c.now.Add(-tt.sent)}
-		received(c, d)
-		due := c.now.Add(tt.wait)
-		if tt.known {
-			d.History = &Past{Enqueued: d.Sent, Due: due}
-		}
-		if got := c.via(d, Verdict{Outcome: OutcomePark, Due: due}, c.now); got != tt.want {
-			t.Errorf("%s: the cause of a copy is %d, want %d", name, got, tt.want)
-		}
-	}
-}
 
 // TestUncountedReceives: a copy that is received before it is due is replaced if its receives, none of
 // which was an attempt, would count as some, and this hide would be the last.
@@ -88,17 +21,17 @@ func TestUncountedReceives(t *testing.T) {
 		receives int
 		runs     int // of the handler here
 		stop     bool
-		want     cause
+		want     carry.Why
 	}{
-		"hidden for the first time":  {0, time.Hour, 1, 2, false, byVisibility},
-		"after eleven hours":         {11*time.Hour + 1, time.Hour, 2, 2, false, becauseReleased},
-		"back too early, by a fault": {11 * time.Hour, time.Hour, 2, 2, false, byVisibility},
-		"early, at a stop":           {time.Hour, time.Hour, 2, 2, true, becauseReleased},
-		"but not for the last time":  {12 * time.Hour, 12 * time.Hour, 2, 2, false, byVisibility},
-		"held until it is due":       {0, 2 * time.Second, 1, 2, true, becauseReleased},
-		"a little too early":         {0, 2*time.Second + 1, 1, 2, true, byVisibility},
-		"it was run, and must wait":  {12 * time.Hour, time.Hour, 2, 3, false, byVisibility},
-		"it is due":                  {12 * time.Hour, 0, 2, 2, false, byVisibility},
+		"hidden for the first time":  {0, time.Hour, 1, 2, false, carry.Hidden},
+		"after eleven hours":         {11*time.Hour + 1, time.Hour, 2, 2, false, carry.Uncounted},
+		"back too early, by a fault": {11 * time.Hour, time.Hour, 2, 2, false, carry.Hidden},
+		"early, at a stop":           {time.Hour, time.Hour, 2, 2, true, carry.Uncounted},
+		"but not for the last time":  {12 * time.Hour, 12 * time.Hour, 2, 2, false, carry.Hidden},
+		"held until it is due":       {0, 2 * time.Second, 1, 2, true, carry.Uncounted},
+		"a little too early":         {0, 2*time.Second + 1, 1, 2, true, carry.Hidden},
+		"it was run, and must wait":  {12 * time.Hour, time.Hour, 2, 3, false, carry.Hidden},
+		"it is due":                  {12 * time.Hour, 0, 2, 2, false, carry.Hidden},
 	} {
 		c := at(New(Settings{Queue: standard, CopyTo: standard, Settings: leased}), 0)
 		c.Learned(Facts{Plan: plan.Queue{Retention: 96 * time.Hour}})

@@ -40,7 +40,7 @@ func (c *Machine) giveUp(d *Delivery, now time.Time) {
 // keepUndeliverable keeps a message that is given up while there is no dead-letter queue.
 func (c *Machine) keepUndeliverable(d *Delivery, now time.Time) {
 	until := now.Add(retry.MaxVisibility)
-	if expires := c.expiry(d); !expires.IsZero() && expires.Before(until) {
+	if expires := c.facts.queue().Expires(c.kept(d)); !expires.IsZero() && expires.Before(until) {
 		until = expires // it is dropped then
 	}
 	if until.After(c.untaken) {
@@ -48,7 +48,7 @@ func (c *Machine) keepUndeliverable(d *Delivery, now time.Time) {
 	}
 	c.complain("keep", untakenProblem+"; they stay hidden until the queue's retention deletes them",
 		"message", d.Subject(), "reason", d.verdict.Reason.String(), "error", d.verdict.Err,
-		"expires", c.local(d.enqueued()).Add(c.facts.retention()), "remedy", "give the queue a RedrivePolicy, or set Config.DeadLetterURL, and permit sqs:SendMessage on it")
+		"expires", c.facts.queue().Expires(c.kept(d)), "remedy", "give the queue a RedrivePolicy, or set Config.DeadLetterURL, and permit sqs:SendMessage on it")
 	c.keep(d, retry.MaxVisibility, now)
 }
 

@@ -3,6 +3,7 @@ package consumer
 import (
 	"time"
 
+	"github.com/reprise-sqs/reprise/internal/carry"
 	"github.com/reprise-sqs/reprise/plan"
 )
 
@@ -26,4 +27,9 @@ func (f *Facts) retention() time.Duration {
 		return plan.DefaultRetention
 	}
 	return f.Plan.Retention
+}
+
+// queue returns what the rules of waits need to know of the queue.
+func (f *Facts) queue() carry.Queue {
+	return carry.Queue{MaxReceives: f.Plan.MaxReceives, Retention: f.retention(), Unread: f.unread}
 }

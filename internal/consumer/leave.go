@@ -3,6 +3,8 @@ package consumer
 import (
 	"errors"
 	"time"
+
+	"github.com/reprise-sqs/reprise/internal/carry"
 )
 
 // lose lets go of a message that another consumer may hold by now. While its handler runs,
@@ -40,7 +42,7 @@ func (c *Machine) release(d *Delivery, now time.Time) {
 	delete(c.held, d.ID)
 	c.uncountBytes(d)
 	if c.TellSettled {
-		c.unreported = append(c.unreported, Settled{Subject: d.Subject(), Outcome: d.verdict.Outcome, Requeued: d.verdict.requeue != byVisibility, Reason: d.verdict.Reason, Due: d.verdict.Due, Requests: d.requests, Err: d.lostTo()})
+		c.unreported = append(c.unreported, Settled{Subject: d.Subject(), Outcome: d.verdict.Outcome, Requeued: d.verdict.requeue != carry.Hidden, Reason: d.verdict.Reason, Due: d.verdict.Due, Requests: d.requests, Err: d.lostTo()})
 	}
 	if c.Queue.FIFO {
 		c.deferred.gone = append(c.deferred.gone, d)

@@ -46,11 +46,8 @@ func (c *Machine) lookAgainAt(r *memory.Note, found bool) {
 // hidden for too long: it could not be copied in time any more or, where no copies are sent,
 // would be dropped.
 func (c *Machine) outlasts(sent, hidden time.Time) bool {
-	if sent.IsZero() {
-		return false
-	}
 	if c.takesCopies() {
-		return hidden.After(sent.Add(c.longestCopy()))
+		return !sent.IsZero() && hidden.After(c.facts.queue().CopyBy(sent))
 	}
-	return c.droppedBefore(sent.Add(c.facts.retention()), hidden)
+	return c.facts.queue().ExpiresBefore(sent, hidden)
 }

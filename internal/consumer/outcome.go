@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/reprise-sqs/reprise/internal/carry"
 	"github.com/reprise-sqs/reprise/retry"
 )
 
@@ -68,7 +69,7 @@ type Verdict struct {
 	Err error
 
 	unavailable bool      // the attempt failed because a dependency was unavailable
-	requeue     cause     // why a copy replaces the message; byVisibility: none does
+	requeue     carry.Why // why a copy replaces the message; carry.Hidden: none does
 	alone       bool      // the copy must run alone
 	released    bool      // given up instead of given back: the run is no attempt
 	carriedBy   time.Time // hidden until then at most, so that a copy can replace it before it expires

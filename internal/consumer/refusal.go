@@ -3,6 +3,7 @@ package consumer
 import (
 	"time"
 
+	"github.com/reprise-sqs/reprise/internal/carry"
 	"github.com/reprise-sqs/reprise/internal/clocks"
 	"github.com/reprise-sqs/reprise/plan"
 	"github.com/reprise-sqs/reprise/retry"
@@ -152,7 +153,7 @@ func (c *Machine) fallBack(d *Delivery, now time.Time) {
 		c.isolate(d, now)
 		return
 	}
-	d.verdict.requeue = byVisibility
+	d.verdict.requeue = carry.Hidden
 	d.verdict = c.withoutCopy(d, d.verdict, now)
 	switch {
 	case d.verdict.Outcome == OutcomeDeadLetter:

@@ -4,25 +4,11 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/reprise-sqs/reprise/internal/carry"
 	"github.com/reprise-sqs/reprise/internal/history"
 	"github.com/reprise-sqs/reprise/internal/sqslimit"
 	"github.com/reprise-sqs/reprise/plan"
 	"github.com/reprise-sqs/reprise/retry"
-)
-
-// cause is why a message is requeued, or that it is not.
-type cause uint8
-
-const (
-	byVisibility       cause = iota // it is hidden, not requeued
-	becauseAsked                    // Settings.Via says so
-	becauseAlone                    // it must run alone, or had to
-	becauseLastReceive              // the next receive would move it to the dead-letter queue
-	becauseReleased                 // its receive was no attempt, and must not be counted as one
-	becauseRetention                // it would expire while hidden
-	becauseInFlight                 // too many messages of the queue are hidden
-	becauseTooLong                  // SQS cannot hide it for so long, and other consumers must know the due time
-	becauseUnread                   // it might expire while hidden: the queue's retention is not known
 )
 
 const (
@@ -45,15 +31,15 @@ func (c *Machine) route(d *Delivery, v Verdict, now time.Time) Verdict {
 		v.alone = true
 	}
 	v.requeue = c.via(d, v, now)
-	if v.requeue != byVisibility && c.copyable(d, now) {
+	if v.requeue != carry.Hidden && c.copyable(d, now) {
 		return v
 	}
 	// Hidden only until it can still be copied, so that it cannot expire.
-	if latest := c.copiedBy(d); v.requeue == byVisibility && c.takesCopies() && !latest.IsZero() && v.Due.After(latest) && c.copyable(d, now) {
+	if latest := c.facts.queue().CopyBy(c.kept(d)); v.requeue == carry.Hidden && c.takesCopies() && !latest.IsZero() && v.Due.After(latest) && c.copyable(d, now) {
 		v.carriedBy = latest
 		return v
 	}
-	v.requeue = byVisibility
+	v.requeue = carry.Hidden
 	return c.withoutCopy(d, v, now)
 }
 
@@ -61,11 +47,11 @@ func (c *Machine) route(d *Delivery, v Verdict, now time.Time) Verdict {
 // that was the last receive that the queue permits; or whether the time has passed until which it
 // should have been hidden, because SQS has refused that.
 func (c *Machine) outdated(d *Delivery, now time.Time) bool {
-	v, limit := &d.verdict, c.facts.Plan.MaxReceives
-	if !v.comesAgain() || v.requeue != byVisibility {
+	v := &d.verdict
+	if !v.comesAgain() || v.requeue != carry.Hidden {
 		return false
 	}
-	return limit > 0 && d.receives >= limit && d.receives != d.Receives || !v.carriedBy.IsZero() && !v.carriedBy.After(now)
+	return c.facts.queue().LastReceive(d.receives) && d.receives != d.Receives || !v.carriedBy.IsZero() && !v.carriedBy.After(now)
 }
 
 // reconsider completes the verdict on d once more if it is outdated.
@@ -86,44 +72,42 @@ func (c *Machine) spend(d *Delivery, now time.Time) {
 }
 
 // via decides whether a copy should replace d, and why.
-func (c *Machine) via(d *Delivery, v Verdict, now time.Time) cause {
-	limit := c.facts.Plan.MaxReceives
+func (c *Machine) via(d *Delivery, v Verdict, now time.Time) carry.Why {
+	if !c.takesCopies() {
+		return carry.Hidden
+	}
+	return c.facts.queue().Copies(c.waitOf(d, v, now))
+}
+
+// waitOf returns the wait of d that begins with v.
+func (c *Machine) waitOf(d *Delivery, v Verdict, now time.Time) carry.Wait {
 	parked := v.Outcome == OutcomePark
-	switch {
-	case !c.takesCopies():
-		return byVisibility
-	case v.alone, d.marked() && !parked:
-		return becauseAlone
-	case limit > 0 && d.receives >= limit:
-		return becauseLastReceive
-	case v.Outcome == OutcomeRetry && (c.Via == plan.ViaRequeue || c.hasRetryLane()):
-		return becauseAsked
-	case v.Outcome == OutcomeRelease && (d.receives > 1 || d.History != nil || v.unavailable || v.Reason == retry.ReasonUnavailable):
-		// The first release costs one receive, which counts as one attempt at most.
-		// Further ones would add up until the message seems exhausted; an outage makes
-		// many.
-		return becauseReleased
+	return carry.Wait{
+		Now:       now,
+		Due:       v.Due,
+		Requested: now.Add(-d.lease.Age(now)),
+		Kept:      c.kept(d),
+		Receives:  d.receives,
+		Known:     d.History != nil && !d.History.Due.Before(v.Due),
+		Alone:     v.alone || d.marked() && !parked,
+		Asked:     v.Outcome == OutcomeRetry && (c.Via == plan.ViaRequeue || c.hasRetryLane()),
+		// The first release costs one receive, which counts as one attempt at most. Further ones would
+		// add up until the message seems exhausted; an outage makes many.
+		Uncounted: v.Outcome == OutcomeRelease && (d.receives > 1 || d.History != nil || v.unavailable || v.Reason == retry.ReasonUnavailable),
+		Miscounts: parked && c.unrunWouldCount(d, now),
+		Crowded:   c.budget.Spills(v.Due.Sub(now), now),
+		Outage:    v.unavailable,
+		Stopping:  c.draining,
 	}
-	if c.budget.Spills(v.Due.Sub(now), now) {
-		return becauseInFlight
+}
+
+// kept returns since when d's queue keeps it, on our clock; zero if SQS did not say when d was sent.
+func (c *Machine) kept(d *Delivery) time.Time {
+	sent := d.enqueued()
+	if sent.IsZero() {
+		return sent
 	}
-	if c.beyondUnread(v.Due, now) {
-		return becauseUnread
-	}
-	seconds, short := retry.Visibility(now.Add(-d.lease.Age(now)), now, v.Due)
-	visible := now.Add(time.Duration(seconds) * time.Second)
-	switch latest := c.copiedBy(d); {
-	case !latest.IsZero() && visible.After(latest):
-		if d.knowsDue(v.Due) && latest.Sub(now) > c.longestCopy()/10 && v.Due.Sub(now) > c.longestCopy() {
-			return byVisibility // a copy could not wait for so long either: hide this one first, for as long as SQS permits
-		}
-		return becauseRetention
-	case parked && !short && c.unrunWouldCount(d, now):
-		return becauseReleased // a longer wait is hidden first: the last hide of it matters
-	case short && v.Due.Sub(visible) > retry.AllowedShortfall(v.Due.Sub(now)) && !d.knowsDue(v.Due):
-		return becauseTooLong
-	}
-	return byVisibility
+	return c.local(sent)
 }
 
 // unrunWouldCount reports whether d is a copy that is not due yet, and of whose receives, none of
@@ -135,25 +119,7 @@ func (c *Machine) unrunWouldCount(d *Delivery, now time.Time) bool {
 	if h == nil || !h.Due.After(now) || d.receives <= d.hops(c.ahead) || c.memory.Recall(d.ID, now).Runs > d.made() {
 		return false
 	}
-	return c.draining || now.Sub(c.local(h.Arrived)) > retry.MaxVisibility-time.Hour
-}
-
-// copiedBy returns until when d may be hidden if a copy will replace it: a consumer must then
-// have the time to receive and copy it. Zero where SQS did not say when d was sent.
-func (c *Machine) copiedBy(d *Delivery) time.Time {
-	sent := d.enqueued()
-	if sent.IsZero() {
-		return sent
-	}
-	return c.local(sent).Add(c.longestCopy())
-}
-
-// longestCopy returns how long a copy can wait until the next one must be sent.
-func (c *Machine) longestCopy() time.Duration { return plan.LongestCopy(c.facts.retention()) }
-
-// knowsDue reports whether d's history carries the due time, for every consumer to read.
-func (d *Delivery) knowsDue(due time.Time) bool {
-	return d.History != nil && !d.History.Due.Before(due)
+	return c.draining || carry.HiddenForLong(c.local(h.Arrived), now)
 }
 
 // copyable reports whether a copy of d can be sent, as far as that is known before the
@@ -206,32 +172,3 @@ func (c *Machine) requeue(d *Delivery, now time.Time) {
 		c.put(&c.requeues, d, now)
 	}
 }
-
-// delayFor returns the delay in seconds of the copy that v sends: until it is due, if SQS
-// permits so long a delay. A copy that must wait longer is delayed by a second, so that a
-// consumer receives it and hides it: only hidden messages can be woken. Some copies
-// get the longest delay instead: those whose wait is just over twelve hours, so that hiding
-// them once covers the rest, and those sent during a stop, since this consumer might receive
-// them itself; and all copies while the queue's retention is not known, because no message may
-// be hidden for long then. The delay is at least a second: the SDK leaves out a zero, and then SQS uses
-// the queue's own delay. Short delays are rounded down: the consumer that receives the copy
-// holds it for the rest of its wait.
-func (c *Machine) delayFor(v Verdict, now time.Time) int32 {
-	wait := max(v.Due.Sub(now), time.Second)
-	longest := min(plan.MaxDelay, c.longestCopy()) // or the queue would drop the copy before a consumer receives it
-	if c.facts.unread {
-		longest = min(longest, unreadWait)
-	}
-	hideInstead := (wait > longest || v.unavailable) && v.requeue != becauseUnread && v.requeue != becauseInFlight && c.facts.Plan.MaxReceives != 1
-	justMisses := wait > retry.MaxVisibility-time.Minute && wait < retry.MaxVisibility+plan.MaxDelay
-	if hideInstead && !justMisses && !c.draining {
-		return 1
-	}
-	if wait < exactDelay {
-		return int32(wait / time.Second)
-	}
-	return int32((min(wait, longest) + time.Second - 1) / time.Second)
-}
-
-// exactDelay: below this wait, rounding up to SQS's whole seconds would distort the jitter.
-const exactDelay = time.Minute

@@ -5,17 +5,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/reprise-sqs/reprise/internal/carry"
 	"github.com/reprise-sqs/reprise/internal/plural"
 	"github.com/reprise-sqs/reprise/retry"
 )
-
-// maxLastChance: a message must be due this long before the end of its retention, at most,
-// so that a consumer receives it in time.
-const maxLastChance = time.Hour
-
-// unreadWait: while the queue's attributes have not been read, its retention is not known, and no
-// message waits for longer than this at once: neither hidden nor as a delayed copy.
-const unreadWait = 5 * time.Minute
 
 var errExpires = errors.New("its queue would have dropped it before it could be run again")
 
@@ -25,43 +18,21 @@ type expirations struct {
 	first, last time.Time
 }
 
-// expiry returns when the queue drops d, on our clock; zero if SQS did not say when d was
-// sent.
-func (c *Machine) expiry(d *Delivery) time.Time {
-	sent := d.enqueued()
-	if sent.IsZero() {
-		return sent
-	}
-	return c.local(sent).Add(c.facts.retention())
-}
-
 // expiresBefore reports whether the queue would drop d, if it waits until then, before a
 // consumer is likely to receive it.
 func (c *Machine) expiresBefore(d *Delivery, then time.Time) bool {
-	expires := c.expiry(d)
-	return !expires.IsZero() && c.droppedBefore(expires, then)
-}
-
-// droppedBefore reports whether a message that expires then would be dropped before a consumer is
-// likely to receive it, if it waits until then.
-func (c *Machine) droppedBefore(expires, then time.Time) bool {
-	return then.After(c.lastChance(expires))
-}
-
-// lastChance returns until when a message that expires then may wait, so that a consumer is likely to receive it.
-func (c *Machine) lastChance(expires time.Time) time.Time {
-	return expires.Add(-min(maxLastChance, c.facts.retention()/10))
+	return c.facts.queue().ExpiresBefore(c.kept(d), then)
 }
 
 // backBy returns until when d, which a copy replaces, is hidden at most: until it is due, but so that its queue does not
 // drop it if this process dies before SQS has the copy.
 func (c *Machine) backBy(d *Delivery, now time.Time) time.Time {
-	due := d.verdict.Due
-	if c.beyondUnread(due, now) {
-		return now.Add(unreadWait)
-	}
-	if expires := c.expiry(d); !expires.IsZero() && c.droppedBefore(expires, due) {
-		return c.lastChance(expires)
+	due, q := d.verdict.Due, c.facts.queue()
+	switch {
+	case q.BeyondUnread(due.Sub(now)):
+		return now.Add(carry.UnreadWait)
+	case c.expiresBefore(d, due):
+		return q.LastChance(c.kept(d))
 	}
 	return due
 }
@@ -80,8 +51,8 @@ func (c *Machine) withoutCopy(d *Delivery, v Verdict, now time.Time) Verdict {
 		}
 		return c.insteadOf(d, v, retry.ReasonRetention)
 	}
-	if c.facts.Pending && v.comesAgain() && c.beyondUnread(v.Due, now) {
-		v.carriedBy, v.untilRead = now.Add(unreadWait), true
+	if c.facts.Pending && v.comesAgain() && c.facts.queue().BeyondUnread(v.Due.Sub(now)) {
+		v.carriedBy, v.untilRead = now.Add(carry.UnreadWait), true
 	}
 	return v
 }
@@ -91,26 +62,20 @@ func (c *Machine) withoutCopy(d *Delivery, v Verdict, now time.Time) Verdict {
 func (c *Machine) carriedBy(d *Delivery) time.Time {
 	v := &d.verdict
 	learnt := v.untilRead && !c.facts.unread && !c.expiresBefore(d, v.Due)
-	if v.requeue != byVisibility || learnt {
+	if v.requeue != carry.Hidden || learnt {
 		return time.Time{}
 	}
 	return v.carriedBy
-}
-
-// beyondUnread reports whether a wait until due is too long for a queue whose retention is not
-// known.
-func (c *Machine) beyondUnread(due, now time.Time) bool {
-	return c.facts.unread && due.Sub(now) > unreadWait
 }
 
 // announceExpiry reports, once for each message, that the queue will drop d, which SQS has
 // just hidden, before it can be received again.
 func (c *Machine) announceExpiry(d *Delivery, now time.Time) {
 	due := d.verdict.Due
-	if due.IsZero() || d.verdict.requeue != byVisibility || !d.verdict.carriedBy.IsZero() {
+	if due.IsZero() || d.verdict.requeue != carry.Hidden || !d.verdict.carriedBy.IsZero() {
 		return
 	}
-	if d.verdict.comesAgain() && c.beyondUnread(due, now) {
+	if d.verdict.comesAgain() && c.facts.queue().BeyondUnread(due.Sub(now)) {
 		if due.After(c.unsure) {
 			c.unsure = due
 		}
@@ -125,7 +90,7 @@ func (c *Machine) announceExpiry(d *Delivery, now time.Time) {
 		return
 	}
 	note.Announced = true
-	e := Expiring{Subject: d.Subject(), At: c.expiry(d), Outcome: d.verdict.Outcome}
+	e := Expiring{Subject: d.Subject(), At: c.facts.queue().Expires(c.kept(d)), Outcome: d.verdict.Outcome}
 	c.counts.Expiring++
 	left := &c.expiring
 	if now.After(left.last) {
@@ -168,8 +133,7 @@ func (e *expirations) problem(now time.Time) string {
 // RedrivePolicy forbids: SQS would then move it to the dead-letter queue without a run and
 // without a story. If no copy replaces it, it goes there now, with its story.
 func (c *Machine) atLastReceive(d *Delivery, v Verdict) Verdict {
-	limit := c.facts.Plan.MaxReceives
-	if limit == 0 || d.receives < limit || !v.comesAgain() {
+	if !v.comesAgain() || !c.facts.queue().LastReceive(d.receives) {
 		return v
 	}
 	// The policy's attempts are not used up: it would have given the message up itself.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/reprise-sqs/reprise/internal/carry"
 	"github.com/reprise-sqs/reprise/internal/clocks"
 	"github.com/reprise-sqs/reprise/retry"
 )
@@ -41,7 +42,7 @@ func (c *Machine) settle(d *Delivery, now time.Time) {
 	case OutcomeDeadLetter:
 		c.giveUp(d, now)
 	default:
-		if d.verdict.requeue != byVisibility {
+		if d.verdict.requeue != carry.Hidden {
 			c.requeue(d, now)
 			return
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/reprise-sqs/reprise/internal/breaker"
+	"github.com/reprise-sqs/reprise/internal/carry"
 	"github.com/reprise-sqs/reprise/internal/clocks"
 	"github.com/reprise-sqs/reprise/internal/memory"
 	"github.com/reprise-sqs/reprise/internal/shortkey"
@@ -133,7 +134,7 @@ func (c *Machine) stopWaking(key string) {
 
 // rememberHandle notes what it takes to make d visible, which SQS has just hidden.
 func (c *Machine) rememberHandle(d *Delivery, now time.Time) {
-	if c.draining || d.verdict.requeue != byVisibility || d.hiddenUntil.Sub(now) < wakeMargin {
+	if c.draining || d.verdict.requeue != carry.Hidden || d.hiddenUntil.Sub(now) < wakeMargin {
 		return
 	}
 	r := c.memory.Note(d.ID, now)

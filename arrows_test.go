@@ -20,7 +20,7 @@ const module = "github.com/reprise-sqs/reprise"
 // each package, its purpose, and the packages that it may import. They point one way. A package
 // that is not listed may import none, so a new one fails here first.
 var arrows = map[string][]string{
-	"retry":                       {},
+	"retry":                       {"internal/clocks"},
 	"plan":                        {"internal/carry", "internal/plural", "retry"},
 	"internal/awsjson":            {},
 	"internal/bodycache":          {"internal/engine"},

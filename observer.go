@@ -162,14 +162,10 @@ const (
 	// OutcomePark: received before it was due, because its wait is longer than SQS can hide
 	// a message, and hidden again. Its handler did not run.
 	OutcomePark = Outcome(consumer.OutcomePark)
-
-	outcomes = OutcomePark + 1
 )
 
-var outcomeNames = [outcomes]string{"delete", "retry", "release", "dead-letter", "keep", "lost", "hold", "park"}
-
 // String returns the outcome's name, fit for a metric label.
-func (o Outcome) String() string { return nameOf(outcomeNames[:], uint8(o), "Outcome") }
+func (o Outcome) String() string { return nameOf(consumer.OutcomeNames[:], uint8(o), "Outcome") }
 
 // nameOf returns the name of a value of an enumeration. A value without a name, for example
 // from another version of the library, is printed as its type and number.

@@ -25,14 +25,10 @@ const (
 	// BreakerRamping: the dependency answers again, or it was overloaded soon after an outage; more
 	// and more handlers run at once.
 	BreakerRamping = BreakerState(breaker.Ramping)
-
-	breakerStates = BreakerRamping + 1
 )
 
-var breakerStateNames = [breakerStates]string{"closed", "open", "half-open", "ramping"}
-
 // String returns the state's name, fit for a metric label.
-func (s BreakerState) String() string { return nameOf(breakerStateNames[:], uint8(s), "BreakerState") }
+func (s BreakerState) String() string { return nameOf(breaker.StateNames[:], uint8(s), "BreakerState") }
 
 const (
 	// defaultThreshold is how many different messages must have failed. If there are fewer,

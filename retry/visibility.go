@@ -1,6 +1,10 @@
 package retry
 
-import "time"
+import (
+	"time"
+
+	"github.com/reprise-sqs/reprise/internal/clocks"
+)
 
 // MaxVisibility is how long SQS lets one receive hide a message. It counts from the ReceiveMessage
 // request, and SQS refuses a timeout that reaches it exactly. See
@@ -26,7 +30,7 @@ func Visibility(requested, now, due time.Time) (seconds int32, short bool) {
 	if due.IsZero() {
 		return 0, false
 	}
-	held := elapsed(requested, now)
+	held := clocks.Elapsed(requested, now)
 	if held+time.Second >= MaxVisibility {
 		return 0, true
 	}
@@ -37,13 +41,6 @@ func Visibility(requested, now, due time.Time) (seconds int32, short bool) {
 		return int32(budget / time.Second), true
 	}
 	return int32((max(wanted, 1) + time.Second - 1) / time.Second), false
-}
-
-// elapsed returns the time from start to now, by the monotonic or the wall clock,
-// whichever shows more: the monotonic clock stops while a machine sleeps, the wall clock can be set
-// back.
-func elapsed(start, now time.Time) time.Duration {
-	return max(now.Sub(start), now.Round(0).Sub(start.Round(0)), 0)
 }
 
 // AllowedShortfall is how much a wait may be cut to fit into the twelve hours of one receive, so

@@ -26,8 +26,11 @@ const (
 	Ramping
 )
 
+// StateNames has the states' names.
+var StateNames = [...]string{"closed", "open", "half-open", "ramping"}
+
 // String returns the state's name.
-func (s State) String() string { return [...]string{"closed", "open", "half-open", "ramping"}[s] }
+func (s State) String() string { return StateNames[s] }
 
 const (
 	// recentOutcomes, times the threshold, is the number of outcomes after which all counts are

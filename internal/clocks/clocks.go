@@ -9,7 +9,7 @@ package clocks
 import "time"
 
 // Elapsed is the time from then to now by the monotonic or the wall clock, whichever shows
-// more, and never less than zero.
+// more, and never less than zero: the monotonic clock stops while a machine sleeps, the wall clock can be set back.
 func Elapsed(then, now time.Time) time.Duration {
 	return max(now.Sub(then), now.Round(0).Sub(then.Round(0)), 0)
 }

@@ -24,9 +24,10 @@ const (
 	outcomes
 )
 
-var outcomeNames = [outcomes]string{"delete", "retry", "release", "dead-letter", "keep", "lost", "hold", "park"}
+// OutcomeNames has the outcomes' names.
+var OutcomeNames = [outcomes]string{"delete", "retry", "release", "dead-letter", "keep", "lost", "hold", "park"}
 
-func (o Outcome) String() string { return outcomeNames[o] }
+func (o Outcome) String() string { return OutcomeNames[o] }
 
 // FIFO says what happens to a message group while its head has failed.
 type FIFO uint8

@@ -1,5 +1,5 @@
-// Package plural counts things in words. The library has the same package, which other
-// modules cannot import because it is internal.
+// Package plural writes counts in words. The library has the same package; the program uses the library's public
+// packages only, as other programs do.
 package plural
 
 import (

@@ -41,7 +41,7 @@ func newControlled(t *testing.T) *controlled {
 // prints.
 func control(t *testing.T, admin string, args ...string) map[string]any {
 	t.Helper()
-	got := reprise(t, "", append(args, "--admin", admin, "--json")...)
+	got := reprise(t, "", append(args, "--admin", admin, "-o", "json")...)
 	rows := records(t, got.stdout)
 	if got.code != 0 || len(rows) != 1 {
 		t.Fatalf("%q: exit code %d, %s%s", args, got.code, got.stdout, got.stderr)
@@ -103,7 +103,7 @@ func TestControl(t *testing.T) {
 		t.Errorf("the breaker %v", b)
 	}
 	awaitThat(t, "the table shows the outage, between two probes", func() bool {
-		table := reprise(t, "", "consumers", "--admin", admin, "--json=false").stdout
+		table := reprise(t, "", "consumers", "--admin", admin, "-o", "table").stdout
 		return strings.Contains(table, "the breaker is open: outage since ") && strings.Contains(table, " held; next probe in ") && strings.Contains(table, "or now by reprise probe orders") &&
 			strings.Contains(table, "in backoff: reprise wake orders starts")
 	})
@@ -144,7 +144,7 @@ func TestWakeOneMessage(t *testing.T) {
 	endpoint := p.await("SQS endpoint  ")
 	sendOrders(t, endpoint, 2)
 	awaitConsumer(t, endpoint, "orders", func(c map[string]any) bool { return c["in_backoff"] == 2.0 && c["settling"] == 0.0 })
-	hidden := reprise(t, "", "peek", "orders", "--hidden", "--json", "--admin", endpoint, "--endpoint", endpoint)
+	hidden := reprise(t, "", "peek", "orders", "--hidden", "-o", "json", "--admin", endpoint, "--endpoint", endpoint)
 	var ids []string
 	for line := range strings.Lines(hidden.stdout) {
 		var m struct {
@@ -331,7 +331,7 @@ func TestTail(t *testing.T) {
 	target.broken.Store(true)
 	endpoint := orders(t)
 	p, admin := runQueue(t, endpoint, "--url", target.URL, "--outage", "off", "--retry", "constant(1h) jitter=none attempts=9")
-	table, lines := start(t, "tail", "--admin", admin, "--json=false"), start(t, "tail", "orders", "--type", "settled", "--admin", admin)
+	table, lines := start(t, "tail", "--admin", admin, "-o", "table"), start(t, "tail", "orders", "--type", "settled", "--admin", admin)
 	// Neither prints anything before the first event: send until both have begun.
 	stop := make(chan struct{})
 	var sending sync.WaitGroup

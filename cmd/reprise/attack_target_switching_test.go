@@ -105,7 +105,7 @@ func TestAttackSecondSignal(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer reader.Close()
-	cmd := exec.Command(program(t), "peek", "q", "--endpoint", endpoint, "--json")
+	cmd := exec.Command(program(t), "peek", "q", "--endpoint", endpoint, "-o", "json")
 	cmd.Env, cmd.Stdout = environment(), writer
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

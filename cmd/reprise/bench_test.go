@@ -24,11 +24,11 @@ func TestBench(t *testing.T) {
 		want []string
 		left string // in the queue
 	}{
-		{[]string{"scratch", "--messages", "300", "--json=false"}, 0, []string{"300 messages of 1024 bytes to ", "sent ", "300", "end to end", "requests a message (", "for a million messages (list price"}, "0"},
-		{[]string{"scratch.fifo", "--messages", "50", "--groups", "3", "--size", "2000", "--request-price", "0.7", "--json=false"}, 0, []string{"50 messages of 2000 bytes in 3 groups", "(--request-price)"}, "0"},
-		{[]string{"scratch", "--messages", "30", "--for", "1h", "--rate", "20", "--json=false"}, 0, []string{"30 messages"}, "0"},
+		{[]string{"scratch", "--messages", "300", "-o", "table"}, 0, []string{"300 messages of 1024 bytes to ", "sent ", "300", "end to end", "requests a message (", "for a million messages (list price"}, "0"},
+		{[]string{"scratch.fifo", "--messages", "50", "--groups", "3", "--size", "2000", "--request-price", "0.7", "-o", "table"}, 0, []string{"50 messages of 2000 bytes in 3 groups", "(--request-price)"}, "0"},
+		{[]string{"scratch", "--messages", "30", "--for", "1h", "--rate", "20", "-o", "table"}, 0, []string{"30 messages"}, "0"},
 		{[]string{"full", "--messages", "10"}, 1, []string{`queue "full" holds 1 message`, "raises their receive counts", "--yes"}, "1"},
-		{[]string{"full", "--messages", "10", "--yes", "--json=false"}, 0, []string{"10 messages", "1 message of others"}, "0"}, // in flight, for 30 s
+		{[]string{"full", "--messages", "10", "--yes", "-o", "table"}, 0, []string{"10 messages", "1 message of others"}, "0"}, // in flight, for 30 s
 		{[]string{"absent"}, 5, []string{`"absent" does not exist`}, ""},
 		{[]string{"scratch", "--size", "12"}, 2, []string{"--size is 12: pass 128 to 1048576 bytes"}, "0"},
 		{[]string{"scratch", "--messages", "-1"}, 2, []string{"--messages is -1"}, "0"},
@@ -59,7 +59,7 @@ func TestBench(t *testing.T) {
 func TestBenchStopped(t *testing.T) {
 	t.Parallel()
 	_, endpoint := serve(t, "--queue", "scratch")
-	cmd := exec.Command(program(t), "bench", "scratch", "--for", "1h", "--rate", "50", "--endpoint", endpoint)
+	cmd := exec.Command(program(t), "bench", "scratch", "--for", "1h", "--rate", "50", "--endpoint", endpoint, "-o", "json")
 	cmd.Env = environment()
 	var out, problems strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &problems
@@ -68,7 +68,7 @@ func TestBenchStopped(t *testing.T) {
 	}
 	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		var stats admin.Stats
-		r := reprise(t, "", "stats", "--admin", endpoint, "--json")
+		r := reprise(t, "", "stats", "--admin", endpoint, "-o", "json")
 		if err := json.Unmarshal([]byte(r.stdout), &stats); err != nil {
 			t.Fatalf("%v: %s%s", err, r.stdout, r.stderr)
 		}

@@ -20,7 +20,7 @@ import (
 func (c *crowd) operate(ctx context.Context, random *rand.Rand) {
 	acts := []func(*rand.Rand){
 		func(*rand.Rand) { c.command("peek", crowdOrders, "--hidden", "--limit", "50") },
-		func(*rand.Rand) { c.command("peek", crowdJobs, "--json") },
+		func(*rand.Rand) { c.command("peek", crowdJobs, "-o", "json") },
 		func(*rand.Rand) { c.command("search", crowdLetters, "--where", "n=3", "--yes") },
 		func(*rand.Rand) { c.command("queues") },
 		func(*rand.Rand) { c.command("dead", crowdDead) },
@@ -96,7 +96,7 @@ func (c *crowd) backUp(*rand.Rand) {
 func (c *crowd) purge(*rand.Rand) {
 	sent := c.command("send", "--queue", crowdBin, "a", "b", "c")
 	purged := c.command("purge", crowdBin, "--yes")
-	left := c.command("queues", crowdBin, "--json")
+	left := c.command("queues", crowdBin, "-o", "json")
 	var queue struct{ Visible int }
 	if sent.code != 0 || purged.code != 0 || left.code != 0 {
 		return

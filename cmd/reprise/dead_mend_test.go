@@ -60,7 +60,7 @@ func TestDeadEdit(t *testing.T) {
 	}
 	left("20")
 
-	got := run("dead", "edit", "dead", "--where", "order=4", "--set-body", mended, "--set-attribute", "tenant=acme", "--dry-run", "--json=false")
+	got := run("dead", "edit", "dead", "--where", "order=4", "--set-body", mended, "--set-attribute", "tenant=acme", "--dry-run", "-o", "table")
 	want := " of " + *queueURL(endpoint, "dead") + `
 body
 -   "order": 4

@@ -114,7 +114,7 @@ func TestDead(t *testing.T) {
 		{[]string{"dead", "delete", "dead", "--yes"}, "or --all for all"},
 		{[]string{"dead", "delete", "dead", "--all", "--reason", "age", "--yes"}, "or --all for all"},
 		{[]string{"dead", "delete", "dead", "--all"}, "there is no terminal to ask on"},
-		{[]string{"dead", "export", "dead", "--json=false"}, "leave --json out"},
+		{[]string{"dead", "export", "dead", "-o", "table"}, "leave --output out"},
 		{[]string{"redrive", "dead", "--rate", "-1"}, "--rate is -1"},
 		{[]string{"redrive", "dead", "--error", "("}, "--error"},
 	} {
@@ -248,7 +248,7 @@ func TestDeadReceivesNothingUnasked(t *testing.T) {
 			t.Errorf("%s: exit code %d, %s visible:\n%s%s", name, r.code, visible, r.stdout, r.stderr)
 		}
 	}
-	list := records(t, reprise(t, "", "peek", "dead", "--endpoint", endpoint, "--json").stdout)
+	list := records(t, reprise(t, "", "peek", "dead", "--endpoint", endpoint, "-o", "json").stdout)
 	if len(list) != 1 || list[0]["receives"] != nil {
 		t.Errorf("it was received: %v", list)
 	}
@@ -265,7 +265,7 @@ func TestDeadOfALiveQueue(t *testing.T) {
 	}
 	for _, test := range []struct{ queue, want string }{{"plain", "not dead"}, {"dead", "unknown"}} {
 		for _, how := range [][]string{nil, {"--newer-than", "1h"}} { // told by the server, and received
-			r := reprise(t, "", append([]string{"dead", test.queue, "--endpoint", endpoint, "--json"}, how...)...)
+			r := reprise(t, "", append([]string{"dead", test.queue, "--endpoint", endpoint, "-o", "json"}, how...)...)
 			reasons := make(map[any]any)
 			for _, g := range records(t, r.stdout) {
 				reasons[g["reason"]] = g["error"]

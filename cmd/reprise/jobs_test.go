@@ -125,7 +125,7 @@ func TestJobOutlivesItsClient(t *testing.T) {
 	if n := inQueue(t, endpoint, "a") + inQueue(t, endpoint, "b"); n != 30 {
 		t.Errorf("%d messages of 30 are left", n)
 	}
-	table := reprise(t, "", "jobs", "--admin", endpoint, "--json=false").stdout
+	table := reprise(t, "", "jobs", "--admin", endpoint, "-o", "table").stdout
 	if !strings.Contains(table, "job-"+id+"  move    a      cancelled") {
 		t.Errorf("the table:\n%s", table)
 	}

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -68,10 +69,20 @@ type result struct {
 	stdout, stderr string
 }
 
+// inJSON returns a command line that prints JSON, which most tests read, if it is one of a command that only looks and
+// says no form itself.
+func inJSON(args []string) []string {
+	looks := []string{"queues", "peek", "search", "trace", "dead", "top", "stats", "timeline", "tail", "consumers", "jobs", "pause", "resume", "wake", "probe", "concurrency", "rate", "bench"}
+	if len(args) == 0 || !slices.Contains(looks, args[0]) || slices.Contains(args, "-o") || slices.Contains(args, "--help") || len(args) > 1 && slices.Contains([]string{"delete", "export", "import"}, args[1]) {
+		return args
+	}
+	return append(slices.Clone(args), "-o", "json")
+}
+
 // reprise runs the program to its end.
 func reprise(t *testing.T, stdin string, args ...string) result {
 	t.Helper()
-	cmd := exec.Command(program(t), args...)
+	cmd := exec.Command(program(t), inJSON(args)...)
 	cmd.Env = environment()
 	cmd.Stdin = strings.NewReader(stdin)
 	var stdout, stderr bytes.Buffer
@@ -112,7 +123,7 @@ func start(t *testing.T, args ...string) *process {
 
 func startIn(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
-	return startCommand(t, env, program(t), args...)
+	return startCommand(t, env, program(t), inJSON(args)...)
 }
 
 // startCommand starts a command that becomes the program.

@@ -40,7 +40,7 @@ func TestManyDeadLetters(t *testing.T) {
 
 			pid := server.cmd.Process.Pid
 			before, cpu := residentMemory(t, pid), cpuTime(t, pid)
-			out, took, memory := measured(t, "dead", "dead", "--endpoint", endpoint, "--json")
+			out, took, memory := measured(t, "dead", "dead", "--endpoint", endpoint, "-o", "json")
 			t.Logf("grouped in %v, of which the server's processors worked %v; the command has %d MiB, the server %d after %d MiB",
 				took, cpuTime(t, pid)-cpu, memory>>20, residentMemory(t, pid)>>20, before>>20)
 			count := 0

@@ -90,7 +90,7 @@ func TestPeek(t *testing.T) {
 			t.Errorf("%s visible and %s in flight after a look", visible, inFlight)
 		}
 	}
-	got := reprise(t, "", "peek", "f.fifo", "--endpoint", endpoint, "--json=false")
+	got := reprise(t, "", "peek", "f.fifo", "--endpoint", endpoint, "-o", "table")
 	if got.code != 0 || !strings.Contains(got.stdout, "group  why       body\n") || !strings.Contains(got.stdout, "g      attempts  first\n") {
 		t.Errorf("exit code %d, %s%s", got.code, got.stdout, got.stderr)
 	}
@@ -131,7 +131,7 @@ func TestLookWithoutReceives(t *testing.T) {
 		{[]string{"dead", "orders-dead", "--where", "order=7"}, 0, "looked at 2 messages, of which 0 matched"},
 		{[]string{"dead", "delete", "orders-dead", "--error", "card", "--dry-run"}, 0, "0 dead letters of 2 would be deleted"},
 	} {
-		got := reprise(t, "", append(test.args, "--json", "--endpoint", endpoint)...)
+		got := reprise(t, "", append(test.args, "-o", "json", "--endpoint", endpoint)...)
 		if got.code != 0 || len(records(t, got.stdout)) != test.lines || !strings.Contains(got.stderr, test.looked) || strings.Contains(got.stderr, "raised") {
 			t.Errorf("%q: exit code %d, want %d messages and %q: %s%s", test.args, got.code, test.lines, test.looked, got.stdout, got.stderr)
 		}
@@ -173,7 +173,7 @@ func TestLookEnds(t *testing.T) {
 		}
 	}))
 	defer front.Close()
-	got := reprise(t, "", "search", "orders", "--endpoint", front.URL, "--body", ".", "--json")
+	got := reprise(t, "", "search", "orders", "--endpoint", front.URL, "--body", ".", "-o", "json")
 	old := strings.Count(got.stdout, `"body":"old"`)
 	if rows := records(t, got.stdout); got.code != 0 || old != 1100 || len(rows) > 2000 {
 		t.Errorf("exit code %d after %d messages, %d of 1100 old ones among them: %s", got.code, len(rows), old, got.stderr)
@@ -225,7 +225,7 @@ func TestSearchStops(t *testing.T) {
 	for i := range 40 {
 		sendJSON(t, endpoint, "orders", fmt.Sprint(i), nil)
 	}
-	p := startIn(t, environment("AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b"), "search", "orders", "--endpoint", endpoint, "--body", ".", "--json")
+	p := startIn(t, environment("AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b"), "search", "orders", "--endpoint", endpoint, "--body", ".", "-o", "json")
 	p.await(`"body"`)
 	p.signal(os.Interrupt)
 	code, output := p.wait()

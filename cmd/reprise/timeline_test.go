@@ -45,7 +45,7 @@ func TestTimeline(t *testing.T) {
 	if !strings.HasPrefix(dead, "A message was dead-lettered, the first since the process began: reason attempts; last error: ") {
 		t.Errorf("the dead letter: %s", dead)
 	}
-	if got := asks("orders", "--json=false", "--limit", "1"); got.code != 0 || strings.Count(got.stdout, "\n") != 1 || !strings.Contains(got.stdout, "Z  orders: A message was dead-lettered") {
+	if got := asks("orders", "-o", "table", "--limit", "1"); got.code != 0 || strings.Count(got.stdout, "\n") != 1 || !strings.Contains(got.stdout, "Z  orders: A message was dead-lettered") {
 		t.Errorf("of the queue: %+v", got)
 	}
 	if got := asks("absent", "--since", "1h"); got.code != 0 || got.stdout != "" || !strings.Contains(got.stderr, "nothing happened") {

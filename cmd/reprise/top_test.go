@@ -30,7 +30,7 @@ func TestTop(t *testing.T) {
 	if r := rows[1]; r["in_per_second"] != 0.0 || r["out_per_second"] != 0.0 || r["failed_per_second"] != 0.0 {
 		t.Errorf("the second look %v", r)
 	}
-	got = reprise(t, "", "top", "orders", "--admin", admin, "--samples", "1", "--json=false")
+	got = reprise(t, "", "top", "orders", "--admin", admin, "--samples", "1", "-o", "table")
 	if !strings.Contains(got.stdout, "queue   visible  in flight  working  backoff  state\norders        0          0        0        0  ok\n") {
 		t.Errorf("the table:\n%s", got.stdout)
 	}
@@ -51,7 +51,7 @@ func TestTop(t *testing.T) {
 	if attempts["total"] != 23.0 || attempts["failed"] != 0.0 || fmt.Sprint(attempts["outcomes"]) != "map[delete:23]" || attempts["p50_ms"].(float64) <= 0 || cost["messages"] != 23.0 || cost["dollars"].(float64) <= 0 {
 		t.Errorf("stats %v", s)
 	}
-	got = reprise(t, "", "stats", "--admin", admin, "--json=false")
+	got = reprise(t, "", "stats", "--admin", admin, "-o", "table")
 	if got.code != 0 || !strings.Contains(got.stdout, "\nin the last ") {
 		t.Errorf("stats as a table: %+v", got)
 	}

@@ -108,7 +108,7 @@ func TestWhyMessagesWait(t *testing.T) {
 	if s["attempt"] != 2.0 || s["of"] != 7.0 || s["consumer"] != admin || s["until"] == nil || !strings.Contains(fmt.Sprint(s["error"]), "broken") {
 		t.Errorf("a message in backoff: %v", s)
 	}
-	got := reprise(t, "", "trace", fmt.Sprint(s["id"]), "orders", "--endpoint", endpoint, "--admin", admin, "--json=false")
+	got := reprise(t, "", "trace", fmt.Sprint(s["id"]), "orders", "--endpoint", endpoint, "--admin", admin, "-o", "table")
 	if got.code != 0 || !strings.Contains(got.stdout, "now: waiting for a retry, attempt 2 of 7, until ") {
 		t.Errorf("its trace: exit code %d, %s%s", got.code, got.stdout, got.stderr)
 	}

@@ -11,6 +11,7 @@ import (
 
 func (a *app) backup() *cobra.Command {
 	var data string
+	var output outputFlags
 	cmd := &cobra.Command{
 		Use:   "backup DEST",
 		Short: "Copy a server's messages to a new directory, while it runs",
@@ -26,13 +27,14 @@ no space at first, and is lost with the disk. Copy it elsewhere.`,
 		Example: `  reprise backup /backups/monday
   reprise backup --data /var/lib/reprise /backups/monday`,
 		Args: cobra.ExactArgs(1),
-		RunE: run(func(args []string) error { return a.runBackup(data, args[0]) }),
+		RunE: run(func(args []string) error { return a.runBackup(data, args[0], output.as()) }),
 	}
 	cmd.Flags().StringVar(&data, "data", "", "`directory` of the server (default "+defaultDataText+")")
+	output.register(cmd.Flags())
 	return cmd
 }
 
-func (a *app) runBackup(data, dest string) error {
+func (a *app) runBackup(data, dest string, as form) error {
 	dir, err := dataDir(data)
 	if err != nil {
 		return err
@@ -46,6 +48,12 @@ func (a *app) runBackup(data, dest string) error {
 	}
 	if err := daemon.Backup(a.ctx, dir, dest); err != nil {
 		return err
+	}
+	if as != asText {
+		return a.printValue(as, struct {
+			Backup string `json:"backup"`
+			Of     string `json:"of"`
+		}{dest, dir})
 	}
 	fmt.Fprintf(a.stdout, "%s is a copy of %s\n", dest, dir)
 	return nil

@@ -63,7 +63,7 @@ Ctrl-C ends the sending; what was sent is received and deleted.
 ` + aboutOperatorEndpoint,
 		Example: `  reprise bench scratch
   reprise bench scratch --rate 500 --for 1m --size 4096
-  reprise bench scratch.fifo --messages 20000 --groups 1000 --senders 8 --json`,
+  reprise bench scratch.fifo --messages 20000 --groups 1000 --senders 8 -o json`,
 		Args: cobra.ExactArgs(1),
 		RunE: run(func(args []string) error { return a.runBench(&f, args[0]) }),
 	}
@@ -135,8 +135,8 @@ func (a *app) runBench(f *benchFlags, queue string) error {
 	screen.Done()
 	cost := telemetry.Estimate(operate.NameOf(t.url), f.price, report.Calls.Billed, int64(report.Counts.Deleted))
 	if report.Calls.Total() > 0 {
-		if f.output.asJSON(a) {
-			if err := a.printJSON(struct {
+		if as := f.output.as(); as != asText {
+			if err := a.printValue(as, struct {
 				queuebench.Report
 				Cost telemetry.Cost `json:"cost"`
 			}{report, cost}); err != nil {

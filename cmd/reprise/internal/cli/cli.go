@@ -76,12 +76,13 @@ func Commands() *cobra.Command { return new(app).root() }
 
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "reprise",
-		Short:         "Consume SQS queues, with sound retries",
-		Long:          about,
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		Version:       version(), // cobra adds --version
+		Use:               "reprise",
+		Short:             "Consume SQS queues, with sound retries",
+		Long:              about,
+		PersistentPreRunE: chooseForm,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		Version:           version(), // cobra adds --version
 	}
 	root.SetVersionTemplate(versionLine())
 	root.SetHelpTemplate(root.HelpTemplate() + "{{if not .HasParent}}\n" + ExitCodes() + "{{end}}")

@@ -89,7 +89,7 @@ messages, and circuit breakers: since when, why, until when.
 
 ` + aboutControl,
 		Example: `  reprise consumers
-  reprise consumers orders --json | jq .breakers
+  reprise consumers orders -o json | jq .breakers
   reprise consumers --admin unix:/run/reprise/admin.sock`,
 	}
 	cmd.RunE = run(func(queues []string) error { return a.runConsumers(&f, queues) })
@@ -118,12 +118,12 @@ func (a *app) runConsumers(f *controlFlags, queues []string) error {
 	if err != nil {
 		return err
 	}
-	if !f.output.asJSON(a) {
+	if f.output.as() == asText {
 		fmt.Fprint(a.stdout, admin.ConsumersText(found, time.Now(), a.width()))
 		return nil
 	}
 	for i := range found {
-		if err := a.printJSON(&found[i]); err != nil {
+		if err := a.printValue(f.output.as(), &found[i]); err != nil {
 			return err
 		}
 	}
@@ -276,13 +276,13 @@ func (a *app) act(f *controlFlags, queues []string, action string, how any) erro
 		case "probe":
 			fmt.Fprintf(a.stderr, "reprise: %s: %s probing\n", apiText(done.Consumer.Queue), plural.Of(done.Probing, "breaker"))
 		}
-		if after = append(after, done.Consumer); f.output.asJSON(a) {
-			if err := a.printJSON(&done); err != nil {
+		if after = append(after, done.Consumer); f.output.as() != asText {
+			if err := a.printValue(f.output.as(), &done); err != nil {
 				return err
 			}
 		}
 	}
-	if !f.output.asJSON(a) && len(after) > 0 {
+	if f.output.as() == asText && len(after) > 0 {
 		fmt.Fprint(a.stdout, admin.ConsumersText(after, time.Now(), a.width()))
 	}
 	if len(refused) > 0 {

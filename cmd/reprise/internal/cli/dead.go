@@ -123,7 +123,7 @@ func (a *app) deadOfServer(f *deadFlags, queue string) (known bool, err error) {
 	case err != nil:
 		return false, nil // it is another server, or does not permit it: the letters are received
 	}
-	if err := a.printGroups(dead.Groups, f.look.output.asJSON(a), time.Now()); err != nil {
+	if err := a.printGroups(dead.Groups, f.look.output.as(), time.Now()); err != nil {
 		return true, err
 	}
 	fmt.Fprintf(a.stderr, "reprise: the server has %s in the queue; none was received for this\n", plural.Of(dead.Messages, "message"))
@@ -216,23 +216,23 @@ func (d *deadPass) gather(visit func(*operate.Message) (operate.Verdict, error))
 }
 
 func (d *deadPass) printGroups() error {
-	return d.look.app.printGroups(d.groups.List(), d.look.json, d.now)
+	return d.look.app.printGroups(d.groups.List(), d.look.as, d.now)
 }
 
-func (a *app) printGroups(groups []operate.Group, asJSON bool, now time.Time) error {
+func (a *app) printGroups(groups []operate.Group, as form, now time.Time) error {
 	for _, g := range groups {
 		if g.Reason == operate.ReasonAlive {
 			fmt.Fprintf(a.stderr, "reprise: %s: nothing says that these are dead letters, and no queue names this one as its dead-letter queue: reprise peek shows what waits here\n", plural.Of(g.Count, "message"))
 		}
 	}
-	if !asJSON {
+	if as == asText {
 		if len(groups) > 0 {
 			a.printTable(operate.GroupsTable(groups, now, a.width()))
 		}
 		return nil
 	}
 	for _, g := range groups {
-		if err := a.printJSON(g); err != nil {
+		if err := a.printValue(as, g); err != nil {
 			return err
 		}
 	}
@@ -262,7 +262,14 @@ receive count is raised; it gathers 64 MiB at most, and the file is written at t
   reprise dead export orders-dead --reason permanent | jq -c '.body |= (fromjson | .currency = "EUR" | tojson)' > mended.jsonl
   reprise send --queue orders --messages --file mended.jsonl`,
 		Args: cobra.ExactArgs(1),
-		RunE: run(func(args []string) error { return a.runDeadExport(&f, args[0]) }),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return run(func(args []string) error {
+				if output := cmd.Flags().Lookup("output"); output.Changed && output.Value.String() != "json" {
+					return usage(errors.New("an export is always JSON: leave --output out; reprise dead prints tables"))
+				}
+				return a.runDeadExport(&f, args[0])
+			})(cmd, args)
+		},
 	}
 	cmd.Flags().StringVarP(&f.file, "file", "f", "", "write to this `file`, which must not exist (default: the standard output)")
 	f.look.registerLook(cmd)
@@ -271,9 +278,6 @@ receive count is raised; it gathers 64 MiB at most, and the file is written at t
 }
 
 func (a *app) runDeadExport(f *deadFlags, queue string) (err error) {
-	if flags := f.look.output.flags; flags.Changed("json") && !f.look.output.json {
-		return usage(errors.New("an export is always JSON: leave --json out; reprise dead prints tables"))
-	}
 	if f.job.job {
 		return a.exportByJob(f, queue)
 	}
@@ -323,7 +327,7 @@ func (a *app) exportByJob(f *deadFlags, queue string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	words := verbs{"dead letter", "exported", "would be exported"}
+	words := verbs{"dead letter", "exported", "would be exported", asText}
 	client, j, err := a.startJob(&f.job, f.look.aws, &f.look.selection, admin.JobRequest{Action: admin.JobExport, Queue: queue, Force: true}, words)
 	if err != nil {
 		return err

@@ -50,7 +50,7 @@ func (a *app) runDeadDelete(f *deadFlags, queue string) error {
 		}
 		return a.runJob(&f.job, f.look.aws, &f.look.selection, admin.JobRequest{
 			Action: admin.JobDelete, Queue: queue, All: f.all, DeadOnly: f.all, DryRun: f.dryRun, Force: true,
-		}, verbs{"dead letter", "deleted", "would be deleted"})
+		}, verbs{"dead letter", "deleted", "would be deleted", f.look.output.as()})
 	}
 	pass := a.deadPass
 	if f.dryRun {
@@ -79,12 +79,11 @@ func (a *app) runDeadDelete(f *deadFlags, queue string) error {
 	}
 	if !f.dryRun && f.look.yes {
 		if len(d.look.pass.Keys) == 0 {
-			words := verbs{"dead letter", "deleted", "would be deleted"}
+			words := verbs{"dead letter", "deleted", "would be deleted", f.look.output.as()}
 			j, done, err := a.byServer(serverQueues{d.look.target.client, d.look.target.found.Endpoint.URL, d.look.target.url, ""},
 				admin.JobRequest{Action: admin.JobDelete, DeadOnly: f.all}, &f.look.selection, words)
 			if done && j.ID != "" {
-				fmt.Fprintf(a.stdout, "%s deleted from %s\n", plural.Of(j.Done, words.noun), d.look.target.url)
-				err = errors.Join(err, serverOutcome(&j, words))
+				err = errors.Join(d.printDeleted(j.Done), err, serverOutcome(&j, words))
 			}
 			if done || err != nil {
 				return err
@@ -122,7 +121,9 @@ func (d *deadPass) delete(permitted func(*operate.Message) bool) error {
 		}
 		return operate.Keep, nil
 	})
-	fmt.Fprintf(d.look.app.stdout, "%s deleted from %s\n", plural.Of(outcome.Deleted, "dead letter"), d.look.target.url)
+	if problem := d.printDeleted(outcome.Deleted); problem != nil {
+		return problem
+	}
 	switch {
 	case err != nil:
 		return err
@@ -130,6 +131,17 @@ func (d *deadPass) delete(permitted func(*operate.Message) bool) error {
 		return unsettled(fmt.Errorf("SQS did not confirm that it deleted %s: they may be there still, hidden for up to %v; run it again", plural.Of(outcome.NotDeleted, "dead letter"), longLook))
 	}
 	return errors.Join(partial(outcome), d.notDead())
+}
+
+func (d *deadPass) printDeleted(n int) error {
+	if d.look.as != asText {
+		return d.look.app.printValue(d.look.as, struct {
+			Queue   string `json:"queue"`
+			Deleted int    `json:"deleted"`
+		}{d.look.target.url, n})
+	}
+	fmt.Fprintf(d.look.app.stdout, "%s deleted from %s\n", plural.Of(n, "dead letter"), d.look.target.url)
+	return nil
 }
 
 // notDead returns an error if messages were left because nothing says that they are dead letters.

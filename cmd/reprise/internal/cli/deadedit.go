@@ -106,8 +106,8 @@ func (a *app) runDeadEdit(f *editFlags, queue string) error {
 	if difference == "" {
 		return errors.New("nothing was changed, and nothing sent: reprise redrive sends a letter back as it is")
 	}
-	asJSON := f.look.output.asJSON(a)
-	if !asJSON {
+	as := f.look.output.as()
+	if as == asText {
 		fmt.Fprintf(a.stdout, "%s of %s\n%s", before.ID, d.look.target.url, difference)
 	}
 	if !f.dryRun && !f.look.yes && !a.ask("Send it like this, and delete the letter?") {
@@ -123,29 +123,29 @@ func (a *app) runDeadEdit(f *editFlags, queue string) error {
 			return accessError(a.ctx, err, "--to", f.to, d.look.target.found)
 		}
 	}
-	return a.sendEdited(&r, &edited{Before: before, After: after, DryRun: f.dryRun}, asJSON, d.look.target)
+	return a.sendEdited(&r, &edited{Before: before, After: after, DryRun: f.dryRun}, as, d.look.target)
 }
 
 // sendEdited sends the message in place of its letter.
-func (a *app) sendEdited(r *redrive.Redrive, e *edited, asJSON bool, t target) error {
+func (a *app) sendEdited(r *redrive.Redrive, e *edited, as form, t target) error {
 	report, err := r.Run(a.ctx, a.drain)
 	for url := range report.Sent {
 		e.To = url
 	}
-	if asJSON && e.To != "" {
-		if problem := a.printJSON(e); problem != nil {
+	if as != asText && e.To != "" {
+		if problem := a.printValue(as, e); problem != nil {
 			return problem
 		}
 	}
-	words := verbs{"dead letter", "sent back", "would be sent back"}
+	words := verbs{"dead letter", "sent back", "would be sent back", as}
 	left := 0
 	for why, n := range report.Left {
 		left += n
-		if asJSON {
+		if as != asText {
 			fmt.Fprintf(a.stderr, "reprise: the letter is left: letters that %s\n", why)
 		}
 	}
-	if !asJSON && len(report.Sent)+len(report.Left) > 0 {
+	if as == asText && len(report.Sent)+len(report.Left) > 0 {
 		a.printRedrive(r, report, err == nil, words)
 	}
 	switch {

@@ -122,8 +122,8 @@ func (a *app) printJobs(f *controlFlags, jobs []admin.Job) error {
 	}
 	for i := range jobs {
 		j := &jobs[i]
-		if f.output.asJSON(a) {
-			if err := a.printJSON(j); err != nil {
+		if as := f.output.as(); as != asText {
+			if err := a.printValue(as, j); err != nil {
 				return err
 			}
 			continue

@@ -20,6 +20,7 @@ type moveFlags struct {
 	rate   float64
 	dryRun bool
 	job    jobFlags
+	output outputFlags
 }
 
 func (a *app) move() *cobra.Command {
@@ -64,6 +65,7 @@ group that stay, the exit code is 3, too.
 	f.look.aws.register(flags)
 	f.look.signing.Register(flags)
 	f.job.register(flags)
+	f.output.register(flags)
 	return cmd
 }
 
@@ -81,7 +83,7 @@ func (a *app) runMove(f *moveFlags, from, to string) error {
 	if _, err := queueName("TO", to); err != nil {
 		return usage(err)
 	}
-	words := verbs{"message", "moved", "would be moved"}
+	words := verbs{"message", "moved", "would be moved", f.output.as()}
 	if f.job.job {
 		return a.runJob(&f.job, f.look.aws, &f.look.selection, admin.JobRequest{
 			Action: admin.JobMove, Queue: from, To: to, Limit: f.look.limit, Rate: f.rate, DryRun: f.dryRun, Force: f.look.yes,
@@ -124,7 +126,10 @@ func (a *app) runMove(f *moveFlags, from, to string) error {
 }
 
 // verbs are the words of reports for an action on messages.
-type verbs struct{ noun, done, would string }
+type verbs struct {
+	noun, done, would string
+	as                form // in which they are printed
+}
 
 // during is what is going on, such as "messages were being moved".
 func (v verbs) during() string { return v.noun + "s were being " + v.done }

@@ -34,7 +34,7 @@ func (f *redriveFlags) checkTask() error {
 
 // runMoveTask has SQS move the letters of the queue at url to the queue at to, or to their sources
 // if that is empty, and waits for the end.
-func (a *app) runMoveTask(client *sqs.Client, url, to string, rate float64) error {
+func (a *app) runMoveTask(client *sqs.Client, url, to string, rate float64, as form) error {
 	in := &sqs.StartMessageMoveTaskInput{}
 	var err error
 	if in.SourceArn, err = arnOf(a.ctx, client, url); err != nil {
@@ -82,17 +82,32 @@ func (a *app) runMoveTask(client *sqs.Client, url, to string, rate float64) erro
 			continue
 		case "COMPLETED":
 			screen.Done()
-			fmt.Fprintln(a.stdout, moved)
-			return nil
+			return a.printMoved(as, &task, moved)
 		default:
 			screen.Done()
-			fmt.Fprintln(a.stdout, moved)
+			if err := a.printMoved(as, &task, moved); err != nil {
+				return err
+			}
 			if cancelled {
 				return unsettled(errors.New("stopped: the remaining dead letters are still in the queue; run it again to continue"))
 			}
 			return unsettled(fmt.Errorf("SQS ended the task as %s: %s; reprise redrive without --task reports what is wrong with which letters", status, apiText(aws.ToString(task.FailureReason))))
 		}
 	}
+}
+
+// printMoved prints what has become of a move task: text says it in words.
+func (a *app) printMoved(as form, task *types.ListMessageMoveTasksResultEntry, text string) error {
+	if as == asText {
+		fmt.Fprintln(a.stdout, text)
+		return nil
+	}
+	return a.printValue(as, struct {
+		Queue  string `json:"queue"`
+		Moved  int64  `json:"moved"`
+		Of     int64  `json:"of"`
+		Status string `json:"status"`
+	}{aws.ToString(task.SourceArn), task.ApproximateNumberOfMessagesMoved, aws.ToInt64(task.ApproximateNumberOfMessagesToMove), aws.ToString(task.Status)})
 }
 
 // arnOf returns the ARN of the queue at url.

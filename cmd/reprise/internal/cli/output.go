@@ -3,34 +3,66 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
 	"unicode/utf16"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/choice"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
 )
 
-// outputFlags choose between a table for people and JSON for programs.
-type outputFlags struct {
-	json  bool
-	flags *pflag.FlagSet
-}
+// outputVariable sets the form of all commands that have --output.
+const outputVariable = "REPRISE_OUTPUT"
+
+// form is how a command prints what it has found or done.
+type form int
+
+const (
+	asText form = iota // a table or sentences, for people
+	asJSON             // a line for each value
+	asYAML             // a document for each value
+)
+
+// outputFlags choose between text for people and JSON or YAML for programs.
+type outputFlags struct{ form choice.Value }
 
 func (f *outputFlags) register(flags *pflag.FlagSet) {
-	f.flags = flags
-	flags.BoolVar(&f.json, "json", false, "print a line of JSON for each; =false: a table (default: JSON, unless the output is a terminal)")
+	f.form = choice.Of("table", "json", "yaml")
+	flags.VarP(&f.form, "output", "o", "print a table, a line of JSON for each, or YAML ("+outputVariable+" sets it for all commands)")
+	flags.Bool("json", false, "")
+	if err := flags.MarkHidden("json"); err != nil {
+		panic(err) // the flag is defined above
+	}
 }
 
-// asJSON reports whether JSON is to be printed.
-func (f *outputFlags) asJSON(a *app) bool {
-	if f.flags != nil && f.flags.Changed("json") {
-		return f.json
+// as returns the form that is chosen.
+func (f *outputFlags) as() form { return form(max(0, f.form.Index())) }
+
+// chooseForm takes the form from --json, the flag of earlier versions, or from the environment, where --output is not given.
+func chooseForm(cmd *cobra.Command, _ []string) error {
+	flags := cmd.Flags()
+	output, old := flags.Lookup("output"), flags.Lookup("json")
+	value, set := os.LookupEnv(outputVariable)
+	switch {
+	case output == nil || old == nil:
+	case output.Changed && old.Changed:
+		return usage(errors.New("--output and --json are given: leave --json out"))
+	case old.Changed:
+		fmt.Fprintln(cmd.ErrOrStderr(), "reprise: --json will go: use -o json, or -o table for --json=false")
+		return flags.Set("output", map[string]string{"true": "json", "false": "table"}[old.Value.String()])
+	case !output.Changed && set && value != "":
+		if err := flags.Set("output", value); err != nil {
+			return usage(fmt.Errorf("%s: %w", outputVariable, err))
+		}
+		output.Changed = false // for a command that has one form only
 	}
-	return !terminal.Is(a.stdout.file)
+	return nil
 }
 
 // printTable prints a table that fits the terminal.
@@ -41,9 +73,12 @@ func (a *app) printTable(t operate.Table) {
 // width is that of the terminal; 80 if the output is not one.
 func (a *app) width() int { return terminal.New(a.stdout.file, os.Getenv).Width() }
 
-// printJSON prints v on one line.
-func (a *app) printJSON(v any) error {
+// printValue prints v in one of the forms for programs.
+func (a *app) printValue(as form, v any) error {
 	text, err := jsonLine(v)
+	if err == nil && as == asYAML {
+		text, err = yamlDocument(text)
+	}
 	if err == nil {
 		_, err = a.stdout.Write(text)
 	}
@@ -59,17 +94,24 @@ func jsonLine(v any) ([]byte, error) {
 	if err := encoder.Encode(v); err != nil {
 		return nil, err
 	}
-	var safe strings.Builder
-	for _, r := range strings.TrimSuffix(b.String(), "\n") {
-		switch {
-		case terminal.Safe(r):
-			safe.WriteRune(r)
-		case r > 0xffff:
+	return []byte(escaped(strings.TrimSuffix(b.String(), "\n"), func(r rune) string {
+		if r > 0xffff {
 			high, low := utf16.EncodeRune(r)
-			fmt.Fprintf(&safe, `\u%04x\u%04x`, high, low)
-		default:
-			fmt.Fprintf(&safe, `\u%04x`, r)
+			return fmt.Sprintf(`\u%04x\u%04x`, high, low)
+		}
+		return fmt.Sprintf(`\u%04x`, r)
+	}) + "\n"), nil
+}
+
+// escaped returns s, whose characters that could control a terminal are replaced.
+func escaped(s string, escape func(rune) string) string {
+	var safe strings.Builder
+	for _, r := range s {
+		if terminal.Safe(r) {
+			safe.WriteRune(r)
+		} else {
+			safe.WriteString(escape(r))
 		}
 	}
-	return []byte(safe.String() + "\n"), nil
+	return safe.String()
 }

@@ -58,8 +58,8 @@ works on them, or until when they wait and why: a reprise server tells that.
 
 ` + aboutOperatorEndpoint,
 		Example: `  reprise peek orders
-  reprise peek orders --hidden --json | jq .standing
-  reprise peek orders-dead --limit 1 --json | jq .death`,
+  reprise peek orders --hidden -o json | jq .standing
+  reprise peek orders-dead --limit 1 -o json | jq .death`,
 		Args: cobra.ExactArgs(1),
 		RunE: run(func(args []string) error { return a.runPeek(&f, args[0]) }),
 	}
@@ -127,7 +127,7 @@ code is 3, since there may be more.
 ` + aboutOperatorEndpoint,
 		Example: `  reprise search orders --where customer.id=42
   reprise search orders-dead --reason permanent --error 'card (refused|expired)' --older-than 24h
-  reprise search orders --id 1f0c5e2a-6c0b-4c39-8f6e-0a4c3a1f7a55 --json`,
+  reprise search orders --id 1f0c5e2a-6c0b-4c39-8f6e-0a4c3a1f7a55 -o json`,
 		Args: cobra.ExactArgs(1),
 		RunE: run(func(args []string) error { return a.runSearch(&f, args[0]) }),
 	}
@@ -177,7 +177,7 @@ type look struct {
 	target target
 	pass   operate.Pass
 	inside *insideLook // nil: messages are received
-	json   bool
+	as     form
 	plan   plan.Queue // what is known of the queue
 	// first are messages that are printed before those of the pass; enough means that there is none.
 	first  []operate.Message
@@ -197,7 +197,7 @@ func (a *app) look(f *peekFlags, queue string) (*look, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &look{app: a, target: t, json: f.output.asJSON(a)}
+	l := &look{app: a, target: t, as: f.output.as()}
 	l.pass = operate.Pass{Client: t.client, QueueURL: t.url, Keys: keys}
 	if attributes, err := t.attributes(ctx, t.url); err == nil { // only for what is said
 		l.plan, _ = plan.ReadQueue(attributes)
@@ -217,9 +217,9 @@ func (l *look) guard(yes bool) error {
 // run prints the messages that are selected, at most limit; 0: all.
 func (l *look) run(selection operate.Selection, limit int) (operate.Outcome, error) {
 	found, last := l.first, time.Now()
-	if l.json {
+	if l.as != asText {
 		for i := range l.first {
-			if err := l.app.printJSON(&l.first[i]); err != nil {
+			if err := l.app.printValue(l.as, &l.first[i]); err != nil {
 				return operate.Outcome{}, err
 			}
 		}
@@ -243,9 +243,9 @@ func (l *look) run(selection operate.Selection, limit int) (operate.Outcome, err
 				batch[i].Standing = l.standing(&batch[i])
 				unknown = cmp.Or(unknown, batch[i].Standing.Unknown)
 			}
-			if !l.json {
+			if l.as == asText {
 				found = append(found, batch[i])
-			} else if err := l.app.printJSON(&batch[i]); err != nil {
+			} else if err := l.app.printValue(l.as, &batch[i]); err != nil {
 				return nil, err
 			}
 			if limit > 0 && matches == limit {

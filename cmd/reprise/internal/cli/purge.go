@@ -14,6 +14,7 @@ import (
 type purgeFlags struct {
 	aws         awsFlags
 	yes, dryRun bool
+	output      outputFlags
 }
 
 func (a *app) purge() *cobra.Command {
@@ -38,6 +39,7 @@ that are sent meanwhile may be deleted too. To delete some, use reprise dead del
 	flags.BoolVar(&f.yes, "yes", false, "do not ask")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only show how many messages there are")
 	f.aws.register(flags)
+	f.output.register(flags)
 	return cmd
 }
 
@@ -56,8 +58,7 @@ func (a *app) runPurge(f *purgeFlags, queue string) error {
 	counts := fmt.Sprintf("%d visible, %d in flight, %d delayed", q.Visible, q.InFlight, q.Delayed)
 	switch {
 	case f.dryRun:
-		fmt.Fprintf(a.stdout, "%s: %s would be deleted\n", t.url, counts)
-		return nil
+		return a.printPurge(f, &q, "%s: %s would be deleted\n", counts)
 	case f.yes:
 	case !a.canAsk():
 		return usage(fmt.Errorf("%s: %s would be deleted, and there is no terminal to confirm that on: pass --yes to delete them", t.url, counts))
@@ -71,6 +72,20 @@ func (a *app) runPurge(f *purgeFlags, queue string) error {
 	if err != nil {
 		return t.failed(ctx, err, "PurgeQueue")
 	}
-	fmt.Fprintf(a.stdout, "%s: purged (%s)\n", t.url, counts)
+	return a.printPurge(f, &q, "%s: purged (%s)\n", counts)
+}
+
+// printPurge prints what was deleted, or would be: text says it in words.
+func (a *app) printPurge(f *purgeFlags, q *operate.Queue, text, counts string) error {
+	if as := f.output.as(); as != asText {
+		return a.printValue(as, struct {
+			Queue    string `json:"queue"`
+			DryRun   bool   `json:"dry_run,omitempty"`
+			Visible  int    `json:"visible"`
+			InFlight int    `json:"in_flight"`
+			Delayed  int    `json:"delayed"`
+		}{q.URL, f.dryRun, q.Visible, q.InFlight, q.Delayed})
+	}
+	fmt.Fprintf(a.stdout, text, q.URL, counts)
 	return nil
 }

@@ -29,7 +29,7 @@ func (a *app) queues() *cobra.Command {
 are visible, in flight (being handled, or hidden until their retry) and delayed, where
 dead letters go, and findings: dead letters that wait, a dead-letter queue that does
 not exist, a quota that is nearly used up, and where the policy of --retry conflicts
-with the queue's settings. --json has the findings in full, with their remedies.
+with the queue's settings. -o json has the findings in full, with their remedies.
 
 The counts are SQS's, which calls them approximate. SQS's API does not tell the age
 of the oldest message. No message is touched; sqs:ListQueues and
@@ -38,7 +38,7 @@ sqs:GetQueueAttributes are needed.
 ` + aboutOperatorEndpoint,
 		Example: `  reprise queues
   reprise queues --prefix prod-
-  reprise queues orders orders-dead --json | jq .findings`,
+  reprise queues orders orders-dead -o json | jq .findings`,
 		RunE: run(func(args []string) error { return a.runQueues(&f, args) }),
 	}
 	flags := cmd.Flags()
@@ -78,12 +78,12 @@ func (a *app) runQueues(f *queuesFlags, args []string) error {
 		described[i].Policy = policy
 	}
 	queues := operate.Queues(described, len(args) == 0 && f.prefix == "")
-	if !f.output.asJSON(a) {
+	if f.output.as() == asText {
 		a.printTable(operate.QueuesTable(queues))
 		return nil
 	}
 	for _, q := range queues {
-		if err := a.printJSON(q); err != nil {
+		if err := a.printValue(f.output.as(), q); err != nil {
 			return err
 		}
 	}

@@ -27,6 +27,7 @@ type redriveFlags struct {
 	aws       awsFlags
 	signing   delivery.Signing
 	job       jobFlags
+	output    outputFlags
 }
 
 func (a *app) redrive() *cobra.Command {
@@ -98,6 +99,7 @@ ten of their group that stay, the command ends with the exit code 3, since there
 	f.aws.register(flags)
 	f.signing.Register(flags)
 	f.job.register(flags)
+	f.output.register(flags)
 	return cmd
 }
 
@@ -128,7 +130,7 @@ func (a *app) runRedrive(f *redriveFlags, queue string) error {
 			return usage(err)
 		}
 	}
-	words := verbs{"dead letter", "sent back", "would be sent back"}
+	words := verbs{"dead letter", "sent back", "would be sent back", f.output.as()}
 	if f.job.job {
 		if f.task {
 			return usage(errors.New("--task has SQS move the letters, and --job a process: use one of them"))
@@ -157,7 +159,7 @@ func (a *app) runRedrive(f *redriveFlags, queue string) error {
 		}
 	}
 	if f.task {
-		if err := a.runMoveTask(client, r.QueueURL, r.To, f.rate); err != nil {
+		if err := a.runMoveTask(client, r.QueueURL, r.To, f.rate, words.as); err != nil {
 			if _, done := errors.AsType[*failure](err); done {
 				return err
 			}
@@ -214,9 +216,26 @@ func sentOutcome(report *redrive.Report, left int, words verbs) error {
 	return unsettled(errors.Join(problems...))
 }
 
+// sentBack is what happened to messages, for programs.
+type sentBack struct {
+	Queue  string         `json:"queue"`
+	DryRun bool           `json:"dry_run,omitempty"` // Sent is what would be sent
+	Sent   map[string]int `json:"sent"`              // by the URL of the queue that they were sent to
+	Left   map[string]int `json:"left"`              // by why they were left
+}
+
 // printRedrive prints what happened to the letters, and returns how many were left. whole
 // means that the pass ended without an error, so that an empty queue can be reported.
 func (a *app) printRedrive(r *redrive.Redrive, report redrive.Report, whole bool, words verbs) (left int) {
+	if words.as != asText {
+		sent := sentBack{Queue: r.QueueURL, DryRun: r.DryRun, Sent: report.Sent, Left: make(map[string]int)}
+		for why, n := range report.Left {
+			sent.Left[why] = n
+			left += n
+		}
+		_ = a.printValue(words.as, sent) // as for text, it is no failure of the redrive that nobody reads it
+		return left
+	}
 	verb := words.done
 	if r.DryRun {
 		verb = words.would

@@ -39,6 +39,7 @@ type sendFlags struct {
 	attributes []string
 	messages   bool
 	rate       float64
+	output     outputFlags
 }
 
 // send returns the command as one of parent, which its examples call it by.
@@ -72,6 +73,7 @@ SQS and consumers knew of it (id, sent, receives, death ...) is not sent.
 	flags.StringArrayVar(&f.attributes, "attribute", nil, "add a String attribute `name=value` to every message; repeatable")
 	flags.BoolVar(&f.messages, "messages", false, "each line is a whole message in JSON")
 	flags.Float64Var(&f.rate, "rate", 0, "send at most so many a second (default: as fast as SQS takes them)")
+	f.output.register(flags)
 	if err := cmd.MarkFlagRequired("queue"); err != nil {
 		panic(err) // the flag is defined above
 	}
@@ -105,7 +107,9 @@ func (a *app) runSend(f *sendFlags, args []string) error {
 	}
 	report, err := sendAll(ctx, client, queueURL, paced(ctx, messages, f.rate))
 	if err == nil || report.Sent > 0 {
-		fmt.Fprintf(a.stdout, "%d sent to %s in %s\n", report.Sent, queueURL, plural.Of(report.Requests, "request"))
+		if problem := a.printSent(f.output.as(), queueURL, report); problem != nil {
+			return problem
+		}
 	}
 	for _, r := range report.refused {
 		fmt.Fprintf(a.stderr, "reprise: %s\n", r)
@@ -117,6 +121,19 @@ func (a *app) runSend(f *sendFlags, args []string) error {
 		return unsettled(fmt.Errorf("not sent: %s", plural.Of(len(report.refused), "message")))
 	}
 	return nil
+}
+
+func (a *app) printSent(as form, queueURL string, report sendReport) error {
+	if as == asText {
+		fmt.Fprintf(a.stdout, "%d sent to %s in %s\n", report.Sent, queueURL, plural.Of(report.Requests, "request"))
+		return nil
+	}
+	return a.printValue(as, struct {
+		Queue    string `json:"queue"`
+		Sent     int64  `json:"sent"`
+		Refused  int    `json:"refused"` // each is named on the standard error
+		Requests int64  `json:"requests"`
+	}{queueURL, report.Sent, len(report.refused), int64(report.Requests)})
 }
 
 // message is a message to send.

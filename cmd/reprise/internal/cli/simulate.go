@@ -88,7 +88,7 @@ Metrics: ` + simreport.MetricNames() + `.`,
 	flags := cmd.Flags()
 	flags.StringVar(&f.scenario, "scenario", "", "a YAML `file` with the scenario; - is the standard input")
 	flags.StringVar(&f.arrivals, "arrivals", "", "a `file` with the metric NumberOfMessagesSent as CloudWatch gives it, JSON or CSV: as many messages arrive")
-	flags.StringVar(&f.replay, "replay", "", "a `file` with an incident in periods, CSV or JSON: arrived, attempts, done; also oldest, takes, dead; or what tail --json has printed")
+	flags.StringVar(&f.replay, "replay", "", "a `file` with an incident in periods, CSV or JSON: arrived, attempts, done; also oldest, takes, dead; or what tail -o json has printed")
 	flags.StringVar(&f.policy, "policy", "", "retry `policy` (default: that of a consumer)")
 	flags.IntVar(&f.messages, "messages", 0, "how many messages are in the queue at the start")
 	flags.Float64Var(&f.rate, "rate", 0, "how many messages a second arrive, for as long as --for or --horizon")

@@ -22,7 +22,7 @@ which it does anew when its settings change.
 
 ` + aboutControl,
 		Example: `  reprise stats
-  reprise stats --json | jq '.consumers[] | {queue: .consumer.queue, attempts, cost}'`,
+  reprise stats -o json | jq '.consumers[] | {queue: .consumer.queue, attempts, cost}'`,
 	}
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = run(func([]string) error { return a.runStats(&f) })
@@ -41,8 +41,8 @@ func (a *app) runStats(f *controlFlags) error {
 	if err != nil {
 		return err
 	}
-	if f.output.asJSON(a) {
-		return a.printJSON(&s)
+	if as := f.output.as(); as != asText {
+		return a.printValue(as, &s)
 	}
 	if s.Problem != "" {
 		fmt.Fprintf(a.stderr, "reprise: the queues are not known: %s\n", apiText(s.Problem))

@@ -25,7 +25,7 @@ shown leaves events out, and tells how many.
 
 ` + aboutControl,
 		Example: `  reprise tail
-  reprise tail orders --json | jq 'select(.outcome == "retry")'
+  reprise tail orders -o json | jq 'select(.outcome == "retry")'
   reprise tail --type breaker`,
 	}
 	cmd.RunE = run(func(queues []string) error { return a.runTail(&f, queues, types) })
@@ -48,15 +48,15 @@ func (a *app) runTail(f *controlFlags, queues, types []string) error {
 	if err != nil {
 		return err
 	}
-	asJSON := f.output.asJSON(a)
+	as := f.output.as()
 	err = client.Watch(ctx, queues, types, func(name string, data json.RawMessage) error {
-		if asJSON {
+		if as != asText {
 			event := map[string]any{}
 			if err := json.Unmarshal(data, &event); err != nil {
 				return err
 			}
 			event["event"] = name
-			return a.printJSON(event)
+			return a.printValue(as, event)
 		}
 		text, err := eventLine(name, data)
 		if err == nil {

@@ -68,8 +68,8 @@ func (a *app) runTimeline(f *timelineFlags, queues []string) error {
 		fmt.Fprintf(a.stderr, "reprise: %s before these: %d that --limit leaves out, %d that the process dropped\n", plural.Of(left, "entry"), found.More, found.Forgotten)
 	}
 	for _, e := range slices.Backward(found.Entries) {
-		if f.control.output.asJSON(a) {
-			if err := a.printJSON(e); err != nil {
+		if as := f.control.output.as(); as != asText {
+			if err := a.printValue(as, e); err != nil {
 				return err
 			}
 			continue

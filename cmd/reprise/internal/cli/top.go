@@ -47,8 +47,8 @@ deleted there; of a queue of another server, those that the process itself recei
 deleted. Without a process, or with --endpoint, --region or --prefix, queues are known by
 their attributes alone, and are asked every ten seconds (one request for each).
 
-Where the output is no terminal, and with --json, each look is a line of JSON for each
-queue.
+Where the output is no terminal, each look is a table below the one before; with -o json
+it is a line for each queue.
 
 ` + aboutControl + `
 
@@ -56,7 +56,7 @@ queue.
 		Example: `  reprise top
   reprise top orders orders-dead --admin http://127.0.0.1:9325
   reprise top --region eu-west-1 --prefix prod-
-  reprise top --json --samples 2 | jq 'select(.failed_per_second > 1)'`,
+  reprise top -o json --samples 2 | jq 'select(.failed_per_second > 1)'`,
 	}
 	cmd.RunE = run(func(names []string) error { return a.runTop(&f, names) })
 	f.control.register(cmd)
@@ -107,7 +107,7 @@ func (a *app) runTop(f *topFlags, names []string) error {
 	if err := named(&first, names); err != nil {
 		return err
 	}
-	if !f.control.output.asJSON(a) && f.samples == 0 && terminal.Is(a.stdout.file) && terminal.Is(a.stdin) && os.Getenv("TERM") != "dumb" {
+	if f.control.output.as() == asText && f.samples == 0 && terminal.Is(a.stdout.file) && terminal.Is(a.stdin) && os.Getenv("TERM") != "dumb" {
 		return a.showTop(ctx, s, first, names)
 	}
 	return a.printTop(ctx, f, s, first, names)
@@ -191,18 +191,18 @@ func only(rows []admin.Row, names []string) []admin.Row {
 // printTop prints each look, below the others.
 func (a *app) printTop(ctx context.Context, f *topFlags, s sampler, now admin.Stats, names []string) error {
 	fmt.Fprintf(a.stderr, "reprise: %s, every %v\n", s.from, s.each)
-	asJSON := f.control.output.asJSON(a)
+	as := f.control.output.as()
 	var before *admin.Stats
 	for n := 1; ; n++ {
 		rows := only(admin.Rows(&now, before), names)
-		if !asJSON {
+		if as == asText {
 			fmt.Fprintf(a.stdout, "%s\n%s", now.At.Local().Format(time.TimeOnly), admin.RowsText(rows, a.width()))
 		}
 		for i := range rows {
-			if !asJSON {
+			if as == asText {
 				break
 			}
-			if err := a.printJSON(&rows[i]); err != nil {
+			if err := a.printValue(as, &rows[i]); err != nil {
 				return err
 			}
 		}

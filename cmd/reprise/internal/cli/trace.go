@@ -36,7 +36,7 @@ the dead-letter queue alone, reprise trace ID QUEUE-dead, it is not.
 
 ` + aboutOperatorEndpoint,
 		Example: `  reprise trace 1f0c5e2a-6c0b-4c39-8f6e-0a4c3a1f7a55 orders-dead
-  reprise trace 1f0c5e2a-6c0b-4c39-8f6e-0a4c3a1f7a55 orders refunds --yes --json`,
+  reprise trace 1f0c5e2a-6c0b-4c39-8f6e-0a4c3a1f7a55 orders refunds --yes -o json`,
 		Args: cobra.MinimumNArgs(2),
 		RunE: run(func(args []string) error { return a.runTrace(&f, args[0], args[1:]) }),
 	}
@@ -120,7 +120,7 @@ func (a *app) runTrace(f *peekFlags, id string, queues []string) error {
 }
 
 func (a *app) printEvents(f *peekFlags, events []operate.Event) error {
-	if !f.output.asJSON(a) {
+	if f.output.as() == asText {
 		if len(events) > 0 {
 			a.printTable(operate.TraceTable(events, a.width()))
 			if last := events[len(events)-1].Standing; last != nil {
@@ -130,7 +130,7 @@ func (a *app) printEvents(f *peekFlags, events []operate.Event) error {
 		return nil
 	}
 	for _, e := range events {
-		if err := a.printJSON(e); err != nil {
+		if err := a.printValue(f.output.as(), e); err != nil {
 			return err
 		}
 	}

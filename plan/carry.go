@@ -54,10 +54,12 @@ func (c *carrier) leg(from, to time.Duration) (leg Leg, halt Stop, when time.Dur
 			leg.Copies++
 			if leg.Copies > 1 { // until the last few, all copies are carried as this one was
 				cycle := now.Sub(delivered.at)
-				more := max(0, due.Sub(now)-c.queue.LongestCopy()-2*retry.MaxVisibility-MaxDelay) / cycle
-				leg.Receives += int(more) * (leg.Receives - delivered.leg.Receives)
-				leg.Copies += int(more)
-				kept, now = kept.Add(more*cycle), now.Add(more*cycle)
+				skipped := max(0, due.Sub(now)-c.queue.LongestCopy()-2*retry.MaxVisibility-MaxDelay)
+				more := int(skipped / cycle)
+				leg.Receives += more * (leg.Receives - delivered.leg.Receives)
+				leg.Copies += more
+				skipped -= skipped % cycle
+				kept, now = kept.Add(skipped), now.Add(skipped)
 			}
 			delivered.leg, delivered.at = leg, now
 			continue

@@ -133,7 +133,7 @@ func (a *app) printSent(as form, queueURL string, report sendReport) error {
 		Sent     int64  `json:"sent"`
 		Refused  int    `json:"refused"` // each is named on the standard error
 		Requests int64  `json:"requests"`
-	}{queueURL, report.Sent, len(report.refused), int64(report.Requests)})
+	}{queueURL, report.Sent, len(report.refused), report.Requests})
 }
 
 // message is a message to send.

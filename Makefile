@@ -36,7 +36,7 @@ SEEDS     ?= 1000
 MACHINES  ?= $(SEEDS)00
 MUTANTS   ?= all
 # What mutation mutates: the packages without goroutines, clocks and input or output.
-PACKAGES ?= ./retry ./plan ./internal/alarms ./internal/awsjson ./internal/bodycache ./internal/breaker ./internal/budget ./internal/calls ./internal/clocks ./internal/consumer ./internal/digest ./internal/engine ./internal/gate ./internal/giveups ./internal/groups ./internal/history ./internal/lease ./internal/memory ./internal/plural ./internal/sending ./internal/sigv4 ./internal/turns ./internal/world
+PACKAGES ?= ./retry ./plan ./internal/alarms ./internal/awsjson ./internal/bodycache ./internal/breaker ./internal/budget ./internal/calls ./internal/carry ./internal/clocks ./internal/consumer ./internal/digest ./internal/engine ./internal/gate ./internal/giveups ./internal/groups ./internal/history ./internal/lease ./internal/memory ./internal/plural ./internal/sending ./internal/sigv4 ./internal/turns ./internal/world
 
 # What make test runs without the race detector: the packages in which nothing runs at once, neither in them nor in
 # what they use of the project. A test of the root package finds out which these are.
@@ -44,7 +44,7 @@ ALONE = ./cmd/reprise/internal/choice ./cmd/reprise/internal/diskfault ./cmd/rep
 	./cmd/reprise/internal/lambda/template ./cmd/reprise/internal/latency ./cmd/reprise/internal/playground \
 	./cmd/reprise/internal/plural ./cmd/reprise/internal/review ./cmd/reprise/internal/simreport \
 	./cmd/reprise/internal/yamltext ./examples ./internal/alarms ./internal/awsjson \
-	./internal/bodycache ./internal/breaker ./internal/budget ./internal/calls ./internal/clocks \
+	./internal/bodycache ./internal/breaker ./internal/budget ./internal/calls ./internal/carry ./internal/clocks \
 	./internal/consumer ./internal/digest ./internal/engine ./internal/gate ./internal/giveups ./internal/groups \
 	./internal/history ./internal/lease ./internal/memory ./internal/plural ./internal/sending ./internal/shortkey \
 	./internal/turns ./plan ./retry

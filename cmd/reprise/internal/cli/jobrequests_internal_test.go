@@ -257,7 +257,7 @@ func TestActionsNameTheirQueue(t *testing.T) {
 // done is shown.
 func TestActionGoesOnBehindARefusal(t *testing.T) {
 	s := serveNoting(t)
-	stdout, _, err := runHere(t, "pause", "first", "unknown", "last", "--admin", s.URL)
+	stdout, _, err := runHere(t, "pause", "first", "unknown", "last", "-o", "json", "--admin", s.URL)
 	if want := []string{"pause first", "pause unknown", "pause last"}; !slices.Equal(s.acts, want) {
 		t.Errorf("it asked for %q, want %q", s.acts, want)
 	}

@@ -84,15 +84,21 @@ func TestActionsInJSON(t *testing.T) {
 		{"move orders other --limit 2 --dry-run", `{"queue":"` + orders + `","dry_run":true,"sent":{"` + other + `":2},"left":{}}`},
 		{"move orders other --limit 2", `{"queue":"` + orders + `","sent":{"` + other + `":2},"left":{}}`},
 		{"move orders orders-dead", `{"queue":"` + orders + `","sent":{"` + dead + `":1},"left":{}}`},
+		{"redrive orders-dead --to other --find c --replace d --dry-run", `{"queue":"` + dead + `","dry_run":true,"sent":{"` + other + `":1},"left":{}}`},
 		{"redrive orders-dead --to other", `{"queue":"` + dead + `","sent":{"` + other + `":1},"left":{}}`},
 		{"dead delete orders-dead --all --yes", `{"queue":"` + dead + `","deleted":0}`},
 		{"purge other --dry-run", `{"queue":"` + other + `","dry_run":true,"visible":3,"in_flight":0,"delayed":0}`},
 		{"purge other --yes", `{"queue":"` + other + `","visible":3,"in_flight":0,"delayed":0}`},
 	} {
 		got := reprise(t, "", append(strings.Fields(test.args), "-o", "json", "--endpoint", endpoint)...)
-		if got.code != 0 || got.stdout != test.want+"\n" {
+		if got.code != 0 || got.stdout != test.want+"\n" || strings.Contains(test.args, "--find") && !strings.Contains(got.stderr, "1 dead letter would be changed") {
 			t.Errorf("%s: exit code %d, %s%s, want %s", test.args, got.code, got.stdout, got.stderr, test.want)
 		}
+	}
+	send := reprise(t, "", "send", "--queue", "orders-dead", "e", "--endpoint", endpoint)
+	job := reprise(t, "", "redrive", "orders-dead", "--to", "other", "--find", "e", "--replace", "f", "--any-queue", "--job", "--admin", endpoint, "-o", "json")
+	if did := records(t, job.stdout); send.code != 0 || job.code != 0 || len(did) != 1 || did[0]["state"] != "done" || did[0]["done"] != 1.0 {
+		t.Errorf("a job: exit code %d, %s%s", job.code, job.stdout, job.stderr)
 	}
 }
 

@@ -143,7 +143,7 @@ func (a *app) redriveByServer(q serverQueues, request admin.JobRequest, selectio
 		return done, err
 	}
 	if !request.Edit.IsZero() {
-		a.printEdited(j.Edited, j.Example, j.DryRun)
+		a.printEdited(j.Edited, j.Example, j.DryRun, words.as)
 	}
 	a.printRedrive(&redrive.Redrive{QueueURL: q.url, DryRun: j.DryRun}, redrive.Report{Sent: j.Sent, Left: j.Left}, err == nil && j.State == admin.JobDone, words)
 	return true, errors.Join(err, serverOutcome(&j, words))

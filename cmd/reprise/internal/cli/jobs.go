@@ -248,12 +248,15 @@ func (a *app) follow(ctx context.Context, client *admin.Client, j admin.Job, wor
 
 // printJob prints what a job has done, as the command does without a process.
 func (a *app) printJob(j *admin.Job, words verbs) error {
+	if words.as != asText {
+		return errors.Join(a.printValue(words.as, j), jobOutcome(j, words))
+	}
 	verb := words.done
 	if j.DryRun {
 		verb = words.would
 	}
 	if !j.Edit.IsZero() {
-		a.printEdited(j.Edited, j.Example, j.DryRun)
+		a.printEdited(j.Edited, j.Example, j.DryRun, words.as)
 	}
 	for _, url := range slices.Sorted(maps.Keys(j.Sent)) {
 		fmt.Fprintf(a.stdout, "%d %s to %s\n", j.Sent[url], verb, apiText(url))

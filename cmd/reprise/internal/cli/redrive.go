@@ -189,7 +189,7 @@ func (a *app) runRedrive(f *redriveFlags, queue string) error {
 	}
 	report, err := a.sendBack(&r, words)
 	if edits {
-		changes.finish(a, &report)
+		changes.finish(a, &report, words.as)
 	}
 	left := a.printRedrive(&r, report, err == nil, words)
 	if err != nil {

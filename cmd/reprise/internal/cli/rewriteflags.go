@@ -102,16 +102,16 @@ func edit(r *redrive.Redrive, rewrite operate.Rewrite) (*editing, error) {
 }
 
 // finish adds the letters that a dry run could not change to those that are left, and prints how many differ.
-func (e *editing) finish(a *app, report *redrive.Report) {
+func (e *editing) finish(a *app, report *redrive.Report, as form) {
 	if e.dryRun {
 		report.Left = redrive.LeaveUnfit(report.Left, e.Unfit())
 	}
 	n, example := e.Edited()
-	a.printEdited(n, example, e.dryRun)
+	a.printEdited(n, example, e.dryRun, as)
 }
 
-// printEdited prints how many letters a change makes different, and how the first.
-func (a *app) printEdited(n int, example string, dryRun bool) {
+// printEdited prints how many letters a change makes different, and how the first: beside the output if that is for programs.
+func (a *app) printEdited(n int, example string, dryRun bool, as form) {
 	verb := "changed"
 	if dryRun {
 		verb = "would be changed"
@@ -120,7 +120,11 @@ func (a *app) printEdited(n int, example string, dryRun bool) {
 	if example != "" {
 		text += ", such as\n" + strings.TrimRight(example, "\n")
 	}
-	fmt.Fprintln(a.stdout, text)
+	to := a.stdout
+	if as != asText {
+		to = a.stderr
+	}
+	fmt.Fprintln(to, text)
 }
 
 // errTaskEdits is what --task answers to flags that change letters.

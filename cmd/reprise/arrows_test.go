@@ -28,7 +28,7 @@ package                     | of this module                                    
 internal/cli                | admin awsclient children choice configfile daemon       | root adapters/dynamostore plan retry    | aws cobra pebble x
                             | dashboard delivery demo diskfault httpclient interrupt  | sqsserver                               |
                             | journal operate plural queuebench redrive review        | simulate                                |
-                            | simreport telemetry terminal                            |                                         |
+                            | simreport telemetry terminal yamltext                   |                                         |
                             | lambda/emulator lambda/stack lambda/template            |                                         |
 internal/dashboard          | admin eventstream operate playground plural terminal    | plan sqsserver                          |
 internal/admin              | eventstream httpclient latency operate plural redrive   | root plan retry sqsserver               | aws

@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/choice"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/yamltext"
 )
 
 // outputVariable sets the form of all commands that have --output.
@@ -114,4 +115,18 @@ func escaped(s string, escape func(rune) string) string {
 		}
 	}
 	return safe.String()
+}
+
+// yamlDocument returns a line of JSON as a document of YAML. Characters that could control a terminal are escaped.
+func yamlDocument(line []byte) ([]byte, error) {
+	text, err := yamltext.FromJSON(line)
+	if err != nil {
+		return nil, err
+	}
+	var b strings.Builder
+	b.WriteString("---\n")
+	for l := range strings.Lines(string(text)) {
+		b.WriteString(escaped(strings.TrimSuffix(l, "\n"), func(r rune) string { return fmt.Sprintf(`\U%08x`, r) }) + "\n")
+	}
+	return []byte(b.String()), nil
 }

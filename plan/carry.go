@@ -32,69 +32,97 @@ func newCarrier(q Queue, s Settings) carrier {
 	}
 }
 
-// leg carries the message from an attempt at one time to the next at another. If that is impossible
-// it returns why, and when the message is given up or deleted; leg is then what was carried before.
-func (c *carrier) leg(from, to time.Duration) (leg Leg, halt Stop, when time.Duration) {
-	now, due, kept := epoch, epoch.Add(to-from), epoch.Add(c.kept-from)
-	var delivered struct { // the copy before
+// walk is a wait on its way. Its times are counted from some time, at which it begins.
+type walk struct {
+	now, due time.Time
+	kept     time.Time // since when the queue keeps the message or its last copy
+	leg      Leg       // so far
+
+	delivered struct { // the copy before, when a consumer had received it
 		leg Leg
 		at  time.Time
 	}
-	for leg.Receives == 0 || due.Sub(now) >= time.Second { // a consumer holds a copy for the rest of its last second
-		w := carry.Wait{
-			Now: now, Due: due, Requested: now, Kept: kept, Receives: c.receives,
-			Known:     leg.Copies > 0,
-			Asked:     c.always && leg.Receives == 0,
-			Miscounts: leg.Copies > 0 && c.receives > 1 && carry.HiddenForLong(kept, now),
+}
+
+// leg carries the message from an attempt at one time to the next at another. If that is impossible
+// it returns why, and when the message is given up or deleted; leg is then what was carried before.
+func (c *carrier) leg(from, to time.Duration) (leg Leg, halt Stop, when time.Duration) {
+	w := &walk{now: epoch, due: epoch.Add(to - from), kept: epoch.Add(c.kept - from)}
+	for w.leg.Receives == 0 || w.due.Sub(w.now) >= time.Second { // a consumer holds a copy for the rest of its last second
+		why := carry.Hidden
+		if c.copies {
+			why = c.queue.Copies(c.waitOf(w))
 		}
-		if why := c.queue.Copies(w); c.copies && why != carry.Hidden {
-			kept, now = now, now.Add(time.Duration(c.queue.Delay(w, why))*time.Second)
-			c.receives = 1
-			leg.Receives++
-			leg.Copies++
-			if leg.Copies > 1 { // until the last few, all copies are carried as this one was
-				cycle := now.Sub(delivered.at)
-				skipped := max(0, due.Sub(now)-c.queue.LongestCopy()-2*retry.MaxVisibility-MaxDelay)
-				more := int(skipped / cycle)
-				leg.Receives += more * (leg.Receives - delivered.leg.Receives)
-				leg.Copies += more
-				skipped -= skipped % cycle
-				kept, now = kept.Add(skipped), now.Add(skipped)
-			}
-			delivered.leg, delivered.at = leg, now
-			continue
-		}
-		switch since := from + now.Sub(epoch); {
+		switch {
+		case why != carry.Hidden:
+			c.copy(w, why)
 		case !c.copies && c.queue.LastReceive(c.receives):
-			return leg, StopReceives, since
-		case !c.copies && c.gives && c.queue.ExpiresBefore(kept, due):
-			return leg, StopRetention, since
-		}
-		until := due
-		if latest := c.queue.CopyBy(kept); c.copies && due.After(latest) {
-			until = latest
-		}
-		_, visible, parked := carry.Hide(now, now, until)
-		if due.Before(visible) { // hidden for whole seconds
-			visible = due
-		}
-		if expires := c.queue.Expires(kept); !c.copies && !visible.Before(expires) {
-			return leg, StopRetention, max(from+expires.Sub(epoch), 0)
-		}
-		c.receives++
-		leg.Receives++
-		if now = visible; until.Equal(due) && !parked {
-			break
+			return w.leg, StopReceives, from + w.now.Sub(epoch)
+		case !c.copies && c.gives && c.queue.ExpiresBefore(w.kept, w.due):
+			return w.leg, StopRetention, from + w.now.Sub(epoch)
+		case !c.hide(w):
+			return w.leg, StopRetention, max(from+c.queue.Expires(w.kept).Sub(epoch), 0)
 		}
 	}
-	c.kept = from + kept.Sub(epoch)
+	c.kept = from + w.kept.Sub(epoch)
 	switch {
-	case leg.Copies > 0:
-		leg.Carry = CarryRequeue
-	case leg.Receives > 1:
-		leg.Carry = CarryPark
+	case w.leg.Copies > 0:
+		w.leg.Carry = CarryRequeue
+	case w.leg.Receives > 1:
+		w.leg.Carry = CarryPark
 	default:
-		leg.Carry = CarryHide
+		w.leg.Carry = CarryHide
 	}
-	return leg, 0, 0
+	return w.leg, 0, 0
+}
+
+func (c *carrier) waitOf(w *walk) carry.Wait {
+	return carry.Wait{
+		Now: w.now, Due: w.due, Requested: w.now, Kept: w.kept, Receives: c.receives,
+		Known:     w.leg.Copies > 0,
+		Asked:     c.always && w.leg.Receives == 0,
+		Miscounts: w.leg.Copies > 0 && c.receives > 1 && carry.HiddenForLong(w.kept, w.now),
+	}
+}
+
+// copy has a copy replace the message, and a consumer receive it. Until the last few, all copies of a wait are carried as
+// the one before was: they are counted at once.
+func (c *carrier) copy(w *walk, why carry.Why) {
+	delay := c.queue.Delay(c.waitOf(w), why)
+	w.kept, w.now = w.now, w.now.Add(time.Duration(delay)*time.Second)
+	c.receives = 1
+	w.leg.Receives++
+	w.leg.Copies++
+	if w.leg.Copies > 1 {
+		cycle := w.now.Sub(w.delivered.at)
+		skipped := max(0, w.due.Sub(w.now)-c.queue.LongestCopy()-2*retry.MaxVisibility-MaxDelay)
+		more := int(skipped / cycle)
+		w.leg.Receives += more * (w.leg.Receives - w.delivered.leg.Receives)
+		w.leg.Copies += more
+		skipped -= skipped % cycle
+		w.kept, w.now = w.kept.Add(skipped), w.now.Add(skipped)
+	}
+	w.delivered.leg, w.delivered.at = w.leg, w.now
+}
+
+// hide hides the message once, and has a consumer receive it. It reports false if the queue drops it before.
+func (c *carrier) hide(w *walk) bool {
+	until := w.due
+	if latest := c.queue.CopyBy(w.kept); c.copies && w.due.After(latest) {
+		until = latest
+	}
+	_, visible, parked := carry.Hide(w.now, w.now, until)
+	if w.due.Before(visible) { // it was hidden for whole seconds
+		visible = w.due
+	}
+	if !c.copies && !visible.Before(c.queue.Expires(w.kept)) {
+		return false
+	}
+	c.receives++
+	w.leg.Receives++
+	w.now = visible
+	if until.Equal(w.due) && !parked { // the wait ends, be it a little early
+		w.now = w.due
+	}
+	return true
 }

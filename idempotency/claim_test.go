@@ -29,14 +29,7 @@ func TestLongHandlerKeepsItsClaim(t *testing.T) {
 		for n := range 100 {
 			time.Sleep(10 * time.Millisecond)
 			running.Go(func() {
-				err := once(handler(func(ctx context.Context, _ *reprise.Message) error {
-					select {
-					case <-time.After(time.Hour + 10*time.Second):
-						return nil
-					case <-ctx.Done():
-						return context.Cause(ctx)
-					}
-				})).Handle(t.Context(), message(fmt.Sprint(n)))
+				err := once(working(time.Hour+10*time.Second)).Handle(t.Context(), message(fmt.Sprint(n)))
 				if err != nil {
 					t.Errorf("message %d: %v", n, err)
 				}
@@ -85,14 +78,7 @@ func TestClaimsAreKeptWhateverUserCodeDoes(t *testing.T) {
 				for n := range 2 {
 					running.Go(func() {
 						time.Sleep(time.Duration(n) * 10 * time.Minute) // the second claim is begun after that trip
-						err := once(handler(func(ctx context.Context, _ *reprise.Message) error {
-							select {
-							case <-time.After(30 * time.Minute):
-								return nil
-							case <-ctx.Done():
-								return context.Cause(ctx)
-							}
-						})).Handle(t.Context(), message(fmt.Sprint(n)))
+						err := once(working(30*time.Minute)).Handle(t.Context(), message(fmt.Sprint(n)))
 						if err != nil {
 							t.Errorf("message %d: %v", n, err)
 						}
@@ -372,4 +358,16 @@ func TestFailureDuringAnExtensionFreesTheKey(t *testing.T) {
 			}
 		})
 	}
+}
+
+// working returns a handler that takes so long, unless its context ends.
+func working(d time.Duration) reprise.Handler {
+	return handler(func(ctx context.Context, _ *reprise.Message) error {
+		select {
+		case <-time.After(d):
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	})
 }

@@ -132,7 +132,8 @@ func TestOperatingABatchConsumer(t *testing.T) {
 	})
 	t.Run("paused key in a group", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			q := reprisetest.NewQueue(t, fifoQueue)
+			// The delay ends for all four at once, so that one receive takes them.
+			q := reprisetest.NewQueue(t, map[string]string{"FifoQueue": "true", "DelaySeconds": "1"})
 			var l batchLog
 			c := q.ConsumeBatch(l.handler(nil), reprise.BatchConfig{Size: 5, Config: reprise.Config{Outage: reprise.Outage{Key: tenant}}})
 			if err := c.PauseKey("red"); err != nil {

@@ -19,6 +19,15 @@ type carrier struct {
 
 	receives int           // of the message or its last copy
 	kept     time.Duration // since when the queue keeps it
+
+	last struct { // the wait before, which one like it repeats
+		wait, age time.Duration
+		receives  int
+
+		leg     Leg
+		kept    time.Duration // from the end of the wait
+		counted int           // receives at its end
+	}
 }
 
 func newCarrier(q Queue, s Settings) carrier {
@@ -46,7 +55,23 @@ type walk struct {
 
 // leg carries the message from an attempt at one time to the next at another. If that is impossible
 // it returns why, and when the message is given up or deleted; leg is then what was carried before.
+// In a long schedule most waits are like the one before: that is not walked through again.
 func (c *carrier) leg(from, to time.Duration) (leg Leg, halt Stop, when time.Duration) {
+	last := &c.last
+	wait, age, receives := to-from, from-c.kept, c.receives
+	if last.leg.Receives > 0 && wait == last.wait && age == last.age && receives == last.receives {
+		c.receives, c.kept = last.counted, to+last.kept
+		return last.leg, 0, 0
+	}
+	if leg, halt, when = c.walk(from, to); halt == 0 {
+		last.wait, last.age, last.receives = wait, age, receives
+		last.leg, last.kept, last.counted = leg, c.kept-to, c.receives
+	}
+	return leg, halt, when
+}
+
+// walk is leg, step by step.
+func (c *carrier) walk(from, to time.Duration) (leg Leg, halt Stop, when time.Duration) {
 	w := &walk{now: epoch, due: epoch.Add(to - from), kept: epoch.Add(c.kept - from)}
 	for w.leg.Receives == 0 || w.due.Sub(w.now) >= time.Second { // a consumer holds a copy for the rest of its last second
 		why := carry.Hidden

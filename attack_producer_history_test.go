@@ -119,6 +119,8 @@ func TestAttackEachFieldOfAHistory(t *testing.T) {
 		{"written at the end of time", "sentAt", func(int64, string) any { return math.MaxInt64 }, runs},
 		{"to run alone", "alone", func(int64, string) any { return 1 }, runs},
 		{"to run more than alone", "alone", func(int64, string) any { return math.MaxInt64 }, runs},
+		{"to run alone where everything is lost", "losses", func(int64, string) any { return 1000 }, runs},
+		{"with more losses than receives", "losses", func(int64, string) any { return math.MaxInt64 }, runs},
 		{"another's trail", "trail", func(int64, string) any { return "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" }, runs},
 		{"a trail of two lines", "trail", func(int64, string) any { return "a\nlevel=ERROR" }, runs},
 		{"for want of a dependency", "unavailable", func(int64, string) any { return true }, runs},

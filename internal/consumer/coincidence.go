@@ -38,11 +38,17 @@ func (r *rate) count(happened bool) {
 	r.share += (share - r.share) / float64(max(r.chances, rateWindow/8))
 }
 
-// explain reports whether so many receives without an outcome may be a coincidence, among all
-// receives of the message that could have been lost. The bound is C(all, without) · p^without, at
-// least the tail of the binomial distribution.
-func (l *losses) explain(without, all int) bool {
-	p := min(l.replies.share+l.leases.share, mostLost)
+// share returns which share of receives comes to nothing, as far as it has been measured here, or
+// where d was marked: this process may have started since then. A forged share only delays the end of
+// a message that kills.
+func (l *losses) share(d *Delivery) float64 {
+	return min(max(l.replies.share+l.leases.share, d.carriedLosses()), mostLost)
+}
+
+// coincidental reports whether so many receives without an outcome may be a coincidence, among all
+// receives of the message that could have been lost, if the share p of them is lost. The bound is
+// C(all, without) · p^without, at least the tail of the binomial distribution.
+func coincidental(p float64, without, all int) bool {
 	if p == 0 {
 		return false
 	}

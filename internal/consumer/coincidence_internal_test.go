@@ -3,6 +3,8 @@ package consumer
 import (
 	"math"
 	"testing"
+
+	"github.com/reprise-sqs/reprise/internal/history"
 )
 
 // TestLosses: how many receives without an outcome a share of lost replies and leases explains.
@@ -26,11 +28,30 @@ func TestLosses(t *testing.T) {
 		{"everything", 1, 1, 0, 16},
 	} {
 		l := losses{replies: rate{share: test.replies}, leases: rate{share: test.leases}}
+		p := l.share(new(Delivery))
 		for n := range 20 {
 			all := max(test.all, n)
-			if got, want := l.explain(n, all), n < test.least; got != want {
+			if got, want := coincidental(p, n, all), n < test.least; got != want {
 				t.Errorf("%s: %d receives of %d are explained: %t, want %t", test.name, n, all, got, want)
 			}
+		}
+	}
+}
+
+// TestShareOfLosses: a marked message brings along what was measured where it was marked. The
+// larger share counts, and no more than permits a verdict some time.
+func TestShareOfLosses(t *testing.T) {
+	for _, test := range []struct {
+		replies, leases float64
+		carried         int
+		want            float64
+	}{
+		{0, 0, 0, 0}, {.1, .05, 0, .15}, {0, 0, 100, .1}, {.1, .05, 149, .15}, {.1, .05, 151, .151}, {.3, .2, 0, .4}, {0, 0, 1000, .4},
+	} {
+		l := losses{replies: rate{share: test.replies}, leases: rate{share: test.leases}}
+		d := &Delivery{History: &Past{History: history.History{Alone: 1, Losses: test.carried}}}
+		if got := l.share(d); math.Abs(got-test.want) > 1e-9 {
+			t.Errorf("of %v replies and %v leases, with %d in a thousand carried: %v, want %v", test.replies, test.leases, test.carried, got, test.want)
 		}
 	}
 }

@@ -270,6 +270,9 @@ func (s *side) describeHistory(text string) string {
 	if h.Alone > 0 {
 		words += ", alone"
 	}
+	if h.Losses > 0 {
+		words += fmt.Sprintf(", losses %d", h.Losses)
+	}
 	if h.Unavailable {
 		words += ", unavailable"
 	}

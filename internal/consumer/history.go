@@ -2,6 +2,7 @@ package consumer
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -59,7 +60,7 @@ func (c *Machine) historyFor(d *Delivery, now time.Time) string {
 	}
 	h.Error = Shorten(ForSQS.Replace(h.Error), history.MaxError)
 	if v.alone || d.marked() && !d.ran && !d.tried { // no run of it has ended here
-		h.Alone = 1
+		h.Alone, h.Losses = 1, int(math.Round(history.MaxLosses*c.losses.share(d)))
 	}
 	return h.String()
 }
@@ -99,6 +100,14 @@ func (d *Delivery) Seed() string {
 
 // marked reports whether d must run alone: its history carries the mark.
 func (d *Delivery) marked() bool { return d.History != nil && d.History.Alone > 0 }
+
+// carriedLosses returns which share of receives came to nothing where d was marked.
+func (d *Delivery) carriedLosses() float64 {
+	if d.History == nil {
+		return 0
+	}
+	return float64(d.History.Losses) / history.MaxLosses
+}
 
 // made returns how many runs of the handler d's history counts.
 func (d *Delivery) made() int {

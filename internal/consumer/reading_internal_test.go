@@ -153,7 +153,7 @@ func (s *side) message(text string) *Delivery {
 		h := history.History{
 			Origin: cmp.Or(w.get("origin"), "origin-"+w[0]), Attempt: w.number(s.driver, "attempt", 0), Releases: w.number(s.driver, "releases", 0), Generation: w.number(s.driver, "generation", 0),
 			Sent: now.Add(-w.span(s.driver, "begun", time.Hour)).UnixMilli(), First: now.Add(-w.span(s.driver, "begun", time.Hour)).UnixMilli(), Error: w.get("error"),
-			Alone: w.number(s.driver, "alone", 0), Unavailable: w.has("unavailable"), SentAt: now.Add(-w.span(s.driver, "written", 0)).UnixMilli(),
+			Alone: w.number(s.driver, "alone", 0), Losses: w.number(s.driver, "losses", 0), Unavailable: w.has("unavailable"), SentAt: now.Add(-w.span(s.driver, "written", 0)).UnixMilli(),
 		}
 		if due := w.span(s.driver, "due", 0); due != 0 {
 			h.NotBefore = now.Add(due).UnixMilli()

@@ -90,7 +90,7 @@ func (c *Machine) deaths(d *Delivery, attempts int, now time.Time) int {
 	ours := max(known.Receives, known.Seen)
 	leases := int(now.Sub(c.local(arrived)) / min(c.Lease, leaseOfOthers))
 	unexplained := min(d.receives-1-max(attempts+inLongWaits, ours), leases)
-	if c.losses.explain(unexplained, d.receives-1-ours) {
+	if coincidental(c.losses.share(d), unexplained, d.receives-1-ours) {
 		return 0
 	}
 	return unexplained

@@ -37,6 +37,10 @@ type History struct {
 	// Unavailable reports that the copy waits for a dependency that was unavailable when it was
 	// sent: the wait may be cut short when the dependency answers again.
 	Unavailable bool `json:"unavailable,omitempty"`
+	// Losses is how many of a thousand receives came to nothing, although no process died, where the
+	// message was found to have to run alone. The process that receives the copy may just have
+	// started, and have measured nothing yet. Versions that do not know it leave it out.
+	Losses int `json:"losses,omitempty"`
 }
 
 // Attribute is the message attribute in which a copy carries its history.
@@ -56,6 +60,8 @@ const (
 	MaxOrigin = 128
 	// MaxCount is the largest number of attempts, generations and releases that is accepted.
 	MaxCount = 1_000_000
+	// MaxLosses is the largest share of receives that come to nothing, in thousandths.
+	MaxLosses = 1000
 	// MaxAge is the largest accepted distance of the times in a history from the time of its
 	// writing. Longer waits and ages are written as this long.
 	MaxAge = 366 * 24 * time.Hour
@@ -96,7 +102,7 @@ func (h *History) check(queue string, sent time.Time) error {
 		return errors.New("it was written for another sending")
 	case !printable(h.Origin, MaxOrigin):
 		return errors.New("its origin is not a message id")
-	case outside(h.Attempt, MaxCount) || outside(h.Generation, MaxCount) || outside(h.Releases, MaxCount) || outside(h.Alone, 1):
+	case outside(h.Attempt, MaxCount) || outside(h.Generation, MaxCount) || outside(h.Releases, MaxCount) || outside(h.Alone, 1) || outside(h.Losses, MaxLosses):
 		return errors.New("one of its counts is out of bounds")
 	case h.Sent > h.First || h.First > h.SentAt || h.Sent < h.SentAt-year:
 		return errors.New("its times are out of order, or more than a year ago")

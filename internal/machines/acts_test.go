@@ -291,7 +291,7 @@ func (f *fleet) write(p *part) any {
 // forge draws a history that no consumer has written.
 func (f *fleet) forge(queue string) string {
 	r := f.loop.Random
-	h := history.History{Queue: queue, Origin: origin, Attempt: r.IntN(10), Releases: r.IntN(30), Alone: r.IntN(2), Unavailable: r.IntN(2) == 0}
+	h := history.History{Queue: queue, Origin: origin, Attempt: r.IntN(10), Releases: r.IntN(30), Alone: r.IntN(2), Losses: r.IntN(1001), Unavailable: r.IntN(2) == 0}
 	now := f.sqs.Now()
 	h.Date(now, now.Add(-f.loop.Between(0, 48*time.Hour)), now, now.Add(f.loop.Between(0, 15*time.Hour)))
 	text := h.String()

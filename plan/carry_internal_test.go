@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -8,20 +9,28 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// TestRepeatedWaits: a wait that is like the one before is carried as if it were walked through.
+// TestRepeatedWaits: a wait that is like the one before is carried as if it were walked through. What may
+// make it unlike is drawn from its range, so that waits that are alike in all but one thing follow each other.
 func TestRepeatedWaits(t *testing.T) {
-	waits := []time.Duration{time.Second, time.Hour, 11 * time.Hour, 13 * time.Hour, 5*24*time.Hour + time.Minute}
-	repeated := 0
-	for seed := range uint64(300) {
+	between := func(r *rand.Rand, least, most time.Duration) time.Duration { // each order of magnitude as often
+		span := math.Log(float64(most) / float64(least))
+		return min(most, time.Duration(float64(least)*math.Exp(span*r.Float64())).Round(time.Second))
+	}
+	repeated, walked := 0, 0
+	for seed := range uint64(3000) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		q := Queue{MaxReceives: r.IntN(4), Retention: []time.Duration{4 * time.Hour, 96 * time.Hour, 336 * time.Hour}[r.IntN(3)]}
+		q := Queue{MaxReceives: r.IntN(8), Retention: between(r, time.Minute, MaxRetention)}
+		if r.IntN(2) == 0 {
+			q.Delay = between(r, time.Second, MaxDelay)
+		}
 		s := Settings{Via: Via(r.IntN(3))}
 		quick, slow := newCarrier(q, s), newCarrier(q, s)
-		at, wait := time.Duration(0), waits[0]
+		at, wait := time.Duration(0), between(r, time.Second, 20*24*time.Hour)
 		for n := range 40 {
 			if r.IntN(4) == 0 {
-				wait = waits[r.IntN(len(waits))]
+				wait = between(r, time.Second, 20*24*time.Hour)
 			}
+			before := quick.last
 			leg, halt, when := quick.leg(at, at+wait)
 			wantLeg, wantHalt, wantWhen := slow.walk(at, at+wait)
 			if leg != wantLeg || halt != wantHalt || when != wantWhen || quick.kept != slow.kept || quick.receives != slow.receives {
@@ -31,14 +40,18 @@ func TestRepeatedWaits(t *testing.T) {
 			if halt != 0 {
 				break
 			}
-			if quick.last.leg == leg && n > 0 {
+			switch {
+			case n == 0 || wait != before.wait:
+			case quick.last == before:
 				repeated++
+			default:
+				walked++
 			}
 			at += wait
 		}
 	}
-	if repeated < 1000 {
-		t.Errorf("%d waits were like the one before, want more", repeated)
+	if repeated < 1000 || walked < 1000 {
+		t.Errorf("%d waits were repeated, %d were as long as the one before and walked through: want more of each", repeated, walked)
 	}
 }
 

@@ -54,6 +54,7 @@ const (
 	lossyBackoff  = 20 * time.Minute
 	lossyRun      = 200 * time.Second // of a handler, at most
 	lossyCopies   = 10                // of a message, at most: their number does not grow
+	lossyTurn     = 2 * time.Hour     // for which a message that was to run alone, and could not, waits at most
 )
 
 func (f lossyFleet) run(t *testing.T, seed uint64) {
@@ -142,7 +143,7 @@ func (f lossyFleet) run(t *testing.T, seed uint64) {
 			t.Errorf("dead letter %s: %s %s", letter.Body, a.Name, a.StringValue)
 		}
 	}
-	q.WaitEmpty(lossyFailures*(lossyBackoff+lossyRun) + time.Hour)
+	q.WaitEmpty(lossyFailures*(lossyBackoff+lossyRun) + lossyTurn)
 }
 
 // TestLostRepliesThatTheSDKRepeats: the SDK repeats a receive whose reply is lost, and the consumer sees

@@ -123,15 +123,18 @@ func remedy(err error) string {
 	return "none, if it passes"
 }
 
+// longestRetryAfter limits the wait that Lambda may ask for.
+const longestRetryAfter = 5 * time.Minute
+
 // retryAfter is how long Lambda asks to wait before the next call.
 func retryAfter(err error) time.Duration {
 	throttled, ok := errors.AsType[*types.TooManyRequestsException](err)
 	if !ok {
 		return 0
 	}
-	seconds, err := strconv.Atoi(aws.ToString(throttled.RetryAfterSeconds))
-	if err != nil || seconds < 0 {
+	seconds, err := strconv.ParseUint(aws.ToString(throttled.RetryAfterSeconds), 10, 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) { // which comes with the largest number
 		return 0
 	}
-	return min(time.Duration(seconds)*time.Second, 5*time.Minute)
+	return time.Duration(min(seconds, uint64(longestRetryAfter/time.Second))) * time.Second
 }

@@ -214,7 +214,8 @@ func (s *Server) SetFaults(queue string, faults ...Fault) error {
 }
 
 // ReplaceFaults replaces the faults of all queues. The keys of the map name queues as for
-// SetFaults. The error names the first fault that is not valid, and then nothing has changed.
+// SetFaults. Each request meets the former faults or the new ones. The error names the first fault
+// that is not valid, and then nothing has changed.
 func (s *Server) ReplaceFaults(all map[string][]Fault) error {
 	for _, queue := range slices.Sorted(maps.Keys(all)) {
 		for i, f := range all[queue] {
@@ -223,10 +224,7 @@ func (s *Server) ReplaceFaults(all map[string][]Fault) error {
 			}
 		}
 	}
-	s.faults.clear()
-	for queue, faults := range all {
-		s.faults.set(faultTarget(queue), faults)
-	}
+	s.faults.replace(all)
 	return nil
 }
 
@@ -286,9 +284,27 @@ type activeFault struct {
 	random *rand.Rand
 }
 
+// set replaces the faults of the queue kept under that name.
 func (s *faultSet) set(queue string, faults []Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.put(queue, faults)
+	s.active.Store(len(s.byQueue) > 0)
+}
+
+// replace replaces the faults of all queues, which may be named in any way.
+func (s *faultSet) replace(all map[string][]Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.byQueue)
+	for _, queue := range slices.Sorted(maps.Keys(all)) { // of two names of one queue the same counts each time
+		s.put(faultTarget(queue), all[queue])
+	}
+	s.active.Store(len(s.byQueue) > 0)
+}
+
+// put is set for callers that hold the lock.
+func (s *faultSet) put(queue string, faults []Fault) {
 	delete(s.byQueue, queue)
 	for i, f := range faults {
 		hash := fnv.New64a()
@@ -298,14 +314,6 @@ func (s *faultSet) set(queue string, faults []Fault) {
 			random:     rand.New(rand.NewPCG(s.seed, hash.Sum64())),
 		})
 	}
-	s.active.Store(len(s.byQueue) > 0)
-}
-
-func (s *faultSet) clear() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	clear(s.byQueue)
-	s.active.Store(false)
 }
 
 // queues returns the names under which faults are set.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -280,6 +281,41 @@ func TestFaultsByQueue(t *testing.T) {
 		}
 		if err := b.server.SetFaults(target); err != nil || throttled(b.url) {
 			t.Errorf("the fault set for %q is not cleared", target)
+		}
+	}
+}
+
+// TestFaultsAreReplacedAtOnce: while all faults are replaced, each request meets the former or the new ones.
+func TestFaultsAreReplacedAtOnce(t *testing.T) {
+	b := newTestServer(t, nil)
+	all := map[string][]sqsserver.Fault{"q": {{Kind: sqsserver.FaultThrottle}}}
+	for i := range 200 {
+		all[fmt.Sprint("other-", i)] = []sqsserver.Fault{{Kind: sqsserver.FaultServerError}}
+	}
+	if err := b.server.ReplaceFaults(all); err != nil {
+		t.Fatal(err)
+	}
+	replaced := make(chan struct{})
+	go func() {
+		defer close(replaced)
+		for range 300 {
+			if err := b.server.ReplaceFaults(all); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	for requests := 0; ; requests++ {
+		in := &sqsserver.SendMessageInput{QueueUrl: b.url, SendMessageEntry: sqsserver.SendMessageEntry{MessageBody: "x"}}
+		if _, err := b.server.SendMessage(t.Context(), in); err == nil {
+			t.Fatalf("request %d was not throttled", requests)
+		}
+		select {
+		case <-replaced:
+			if requests < 100 {
+				t.Logf("only %d requests were sent meanwhile", requests)
+			}
+			return
+		default:
 		}
 	}
 }

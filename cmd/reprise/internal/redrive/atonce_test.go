@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -171,6 +172,29 @@ func TestRateHolds(t *testing.T) {
 			if len(dead.Messages()) != 0 {
 				t.Errorf("rate %g: the queue holds %q", rate, bodies(dead))
 			}
+		})
+	}
+}
+
+// TestRateOfNextToNothing: the smallest rates permit no letter within the years that a program runs.
+func TestRateOfNextToNothing(t *testing.T) {
+	for _, rate := range []float64{1e-8, 1e-10, 1e-200, math.SmallestNonzeroFloat64} {
+		synctest.Test(t, func(t *testing.T) {
+			source, dead := lettersOf(t, 3)
+			r := redrive.Redrive{Client: dead.Client(), QueueURL: dead.URL(), Rate: rate}
+			for way, run := range map[string]func(stop <-chan struct{}) (redrive.Report, error){
+				"by requests": func(stop <-chan struct{}) (redrive.Report, error) { return r.Run(t.Context(), stop) },
+				"inside": func(stop <-chan struct{}) (redrive.Report, error) {
+					return r.RunInside(t.Context(), stop, dead.Server())
+				},
+			} {
+				stop := make(chan struct{})
+				time.AfterFunc(24*time.Hour, func() { close(stop) })
+				if report, err := run(stop); err != nil || len(report.Sent) != 0 || len(source.Messages()) != 0 {
+					t.Errorf("rate %g, %s: %+v, %v: want no letter sent in a day", rate, way, report, err)
+				}
+			}
+			once(t, 3, source, dead)
 		})
 	}
 }

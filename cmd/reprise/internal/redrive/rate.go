@@ -55,9 +55,13 @@ func (p *run) turn(n int) time.Time {
 	return p.nextAt
 }
 
+// longestTurn limits how long some letters take at a rate: the smallest rates would need longer than a
+// duration can be.
+const longestTurn = 100 * 365 * 24 * time.Hour
+
 // takes returns how long n letters take at the rate.
 func (p *run) takes(n int) time.Duration {
-	return time.Duration(float64(n) / p.Rate * float64(time.Second))
+	return time.Duration(min(float64(n)/p.Rate, longestTurn.Seconds()) * float64(time.Second))
 }
 
 // await waits until that time. It returns false if the run ends earlier.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -59,6 +60,39 @@ func (r *recorder) await(t *testing.T, good func() bool) {
 			t.Fatalf("the target never had what it should have: %s", all)
 		}
 	}
+}
+
+// TestHangUpWhileTheFileIsRead: a SIGHUP that comes while the program starts does not end it, and has the
+// file read again.
+func TestHangUpWhileTheFileIsRead(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "reprise.yaml")
+	if err := syscall.Mkfifo(file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan struct{})
+	go func() {
+		for first := true; ; first = false {
+			pipe, err := os.OpenFile(file, os.O_WRONLY, 0) // returns when the program opens it to read
+			if err != nil {
+				return // the test has ended
+			}
+			if first {
+				read <- struct{}{}
+				<-read
+			}
+			_, _ = pipe.WriteString("addr: 127.0.0.1:0\nmemory: true\nqueues:\n  - name: q\n    consume: {exec: cat}\n")
+			_ = pipe.Close()
+			time.Sleep(50 * time.Millisecond) // so that what was written is read as one file
+		}
+	}()
+	p := start(t, "up", "--config", file)
+	<-read
+	p.signal(syscall.SIGHUP)
+	time.Sleep(50 * time.Millisecond) // a program that a signal ends would go on otherwise
+	read <- struct{}{}
+	p.await("SQS endpoint")
+	p.await("configuration reloaded")
 }
 
 // TestReload: when the file changes, a queue whose settings changed drains and begins anew,

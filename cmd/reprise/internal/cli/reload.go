@@ -42,6 +42,8 @@ type consumption struct {
 	// loaded are the contents of the files that the settings came from, seen those that were
 	// there when watch last looked.
 	loaded, seen contents
+	// hangUp has a SIGHUP that came since the file was read first.
+	hangUp chan os.Signal
 }
 
 // contents are digests of the contents of files, by their names.
@@ -61,6 +63,10 @@ func (c contents) note(file string) {
 func (c *consumption) load(cmd *cobra.Command) (file configfile.Config, err error) {
 	if c.flags.config == "" {
 		return file, cmd.ValidateFlagGroups()
+	}
+	if c.hangUp == nil { // a SIGHUP before the program watches would end it
+		c.hangUp = make(chan os.Signal, 1)
+		signal.Notify(c.hangUp, syscall.SIGHUP)
 	}
 	c.loaded = make(contents)
 	c.loaded.note(c.flags.config) // before it is read: a change in between is seen later
@@ -218,9 +224,7 @@ func (c *consumption) watch() {
 	if c.flags.config == "" {
 		return
 	}
-	hangUp := make(chan os.Signal, 1)
-	signal.Notify(hangUp, syscall.SIGHUP)
-	defer signal.Stop(hangUp)
+	defer signal.Stop(c.hangUp)
 	ticker := time.NewTicker(reloadEvery)
 	defer ticker.Stop()
 	for {
@@ -229,7 +233,7 @@ func (c *consumption) watch() {
 			return
 		case <-c.app.drain:
 			return
-		case <-hangUp:
+		case <-c.hangUp:
 			c.reload()
 		case <-ticker.C:
 			if c.changed() {

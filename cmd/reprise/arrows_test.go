@@ -27,8 +27,8 @@ package                     | of this module                                    
 .                           | cli                                                     |                                         |
 internal/cli                | admin awsclient children choice configfile daemon       | root adapters/dynamostore plan retry    | aws cobra pebble x
                             | dashboard delivery demo diskfault httpclient interrupt  | sqsserver                               |
-                            | journal operate plural queuebench redrive review        | simulate                                |
-                            | simreport telemetry terminal yamltext                   |                                         |
+                            | journal operate plural redrive review simreport         | simulate                                |
+                            | telemetry terminal yamltext                             |                                         |
                             | lambda/emulator lambda/stack lambda/template            |                                         |
 internal/dashboard          | admin eventstream operate playground plural terminal    | plan sqsserver                          |
 internal/admin              | eventstream httpclient latency operate plural redrive   | root plan retry sqsserver               | aws
@@ -46,7 +46,6 @@ internal/operate            | interrupt plural terminal                         
 internal/review             |                                                         | plan retry                              |
 internal/simreport          | yamltext                                                | retry simulate                          | yaml
 internal/playground         | simreport                                               | plan retry simulate                     |
-internal/queuebench         | latency                                                 |                                         | aws
 internal/redrive            | interrupt operate terminal                              | root repriselambda sqsserver            | aws
 
 demo                        | demo interrupt                                          |                                         |

@@ -72,7 +72,7 @@ type result struct {
 // inJSON returns a command line that prints JSON, which most tests read, if it is one of a command that only looks and
 // says no form itself.
 func inJSON(args []string) []string {
-	looks := []string{"queues", "peek", "search", "trace", "dead", "top", "stats", "timeline", "tail", "consumers", "jobs", "pause", "resume", "wake", "probe", "concurrency", "rate", "bench"}
+	looks := []string{"queues", "peek", "search", "trace", "dead", "top", "stats", "timeline", "tail", "consumers", "jobs", "pause", "resume", "wake", "probe", "concurrency", "rate"}
 	if len(args) == 0 || !slices.Contains(looks, args[0]) || slices.Contains(args, "-o") || slices.Contains(args, "--help") || len(args) > 1 && slices.Contains([]string{"delete", "export", "import"}, args[1]) {
 		return args
 	}

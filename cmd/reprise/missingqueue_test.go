@@ -54,7 +54,6 @@ func TestMissingQueue(t *testing.T) {
 		{"queues QUEUE", false},
 		{"trace x QUEUE", false},
 		{"plan QUEUE", false},
-		{"bench QUEUE --messages 1", false},
 		{"run --queue QUEUE --url http://127.0.0.1:1 --admin-addr none", false},
 		{"run --queue orders --to-queue QUEUE --admin-addr none", false},
 		{"run --queue orders --retry-lane QUEUE --url http://127.0.0.1:1 --admin-addr none", false},

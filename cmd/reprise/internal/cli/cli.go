@@ -91,7 +91,7 @@ func (a *app) root() *cobra.Command {
 		commands  []*cobra.Command
 	}{
 		{"consume", "Send, serve and consume:", []*cobra.Command{a.up(), a.run(), a.serve(), a.send("reprise"), a.lambda(), a.demo()}},
-		{"foresee", "Before production:", []*cobra.Command{a.plan(), a.simulate(), a.benchCommand(), a.configCommand()}},
+		{"foresee", "Before production:", []*cobra.Command{a.plan(), a.simulate(), a.configCommand()}},
 		{"look", "Look at queues and messages:", []*cobra.Command{a.queues(), a.peek(), a.search(), a.trace()}},
 		{"act", "Act on messages:", []*cobra.Command{a.dead(), a.redrive(), a.move(), a.purge()}},
 		{"watch", "Watch what runs:", []*cobra.Command{a.top(), a.stats(), a.timeline(), a.tail(), a.consumers(), a.jobs(), a.health()}},

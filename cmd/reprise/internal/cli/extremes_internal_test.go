@@ -55,7 +55,6 @@ func TestExtremesOfFlags(t *testing.T) {
 		{"move", "other", "orders", "--yes"},
 		{"plan", "orders"},
 		{"top", "orders", "--samples", "1"},
-		{"bench", "orders", "--messages", "5", "--yes"},
 		{"simulate", "--messages", "5"},
 		{"simulate", "--rate", "0.1", "--for", "1m", "--horizon", "1h"},
 		{"simulate", "--messages", "5", "--fifo"},

@@ -180,7 +180,7 @@ func TestControlOfKeys(t *testing.T) {
 	_, admin := runQueue(t, endpoint, "--url", target.URL, "--outage-key", "attribute:tenant")
 	control(t, admin, "pause", "orders", "--key", "acme")
 	for i := range 10 {
-		got := reprise(t, "", "send", "--endpoint", endpoint, "--queue", "orders", "--attribute", "tenant="+[]string{"acme", "bolt"}[i%2], fmt.Sprint(i))
+		got := reprise(t, "", "send", "--endpoint", endpoint, "orders", "--attribute", "tenant="+[]string{"acme", "bolt"}[i%2], fmt.Sprint(i))
 		if got.code != 0 {
 			t.Fatalf("%+v", got)
 		}

@@ -26,7 +26,7 @@ func TestAsyncLambdaUpOnce(t *testing.T) {
 	}
 	send := func(endpoint, id string) {
 		t.Helper()
-		if got := reprise(t, "", "lambda", "send", "--endpoint", endpoint, "-q", "RetryQueue", record(id)); got.code != 0 {
+		if got := reprise(t, "", "lambda", "send", "--endpoint", endpoint, "RetryQueue", record(id)); got.code != 0 {
 			t.Fatalf("lambda send: %+v", got)
 		}
 	}

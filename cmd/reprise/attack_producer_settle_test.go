@@ -49,7 +49,7 @@ func TestAttackUncopyableMessages(t *testing.T) {
 		fmt.Fprintf(&lines, "cursed %d\n", i)
 	}
 	lines.WriteString(strings.Repeat("good\nbad\n", 20))
-	if got := reprise(t, lines.String(), "send", "--endpoint", endpoint, "-q", "orders"); got.code != 0 {
+	if got := reprise(t, lines.String(), "send", "--endpoint", endpoint, "orders"); got.code != 0 {
 		t.Fatalf("send: %+v", got)
 	}
 

@@ -33,7 +33,7 @@ func TestAttackVariables(t *testing.T) {
 	p := startIn(t, environment(append(secrets, "FILE="+file)...), "up", "--memory", "--addr", "127.0.0.1:0", "--no-metrics",
 		"--queue", "q", "--exec", `env >"$FILE.new"; mv "$FILE.new" "$FILE"`)
 	endpoint := p.await("SQS endpoint")
-	send := startIn(t, environment("AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=hush"), "send", "--endpoint", endpoint, "-q", "q", "body",
+	send := startIn(t, environment("AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=hush"), "send", "--endpoint", endpoint, "q", "body",
 		"--attribute", "a.b=dot", "--attribute", "a_b=underscore", "--attribute", "traceId=plain",
 		"--attribute", "Case=upper", "--attribute", "case=lower", "--attribute", "PATH=/evil", "--attribute", "LD_PRELOAD=evil.so")
 	if code, output := send.wait(); code != 0 {

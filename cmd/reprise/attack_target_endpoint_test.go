@@ -24,11 +24,11 @@ func TestAttackEndpointThatMakesNoSense(t *testing.T) {
 		says                 string
 	}{
 		{"run without a URL", `{}`, `{}`, []string{"run", "--queue", "orders", "--url", "http://127.0.0.1:9/", "--admin-addr", "none"}, "without a URL"},
-		{"send without a URL", `{}`, `{}`, []string{"send", "-q", "orders", "hello"}, "without a URL"},
+		{"send without a URL", `{}`, `{}`, []string{"send", "orders", "hello"}, "without a URL"},
 		{"redrive without a URL", `{}`, `{}`, []string{"redrive", "orders"}, "without a URL"},
-		{"send that is not answered", `{"QueueUrl":"http://127.0.0.1/1/orders"}`, `{}`, []string{"send", "-q", "orders", "hello"}, "may not have been sent: sending to the queue orders: the reply did not mention this entry"},
+		{"send that is not answered", `{"QueueUrl":"http://127.0.0.1/1/orders"}`, `{}`, []string{"send", "orders", "hello"}, "may not have been sent: sending to the queue orders: the reply did not mention this entry"},
 		{"send with an answer to another", `{"QueueUrl":"http://127.0.0.1/1/orders"}`, `{"Successful":[{"Id":"77","MessageId":"m","MD5OfMessageBody":"x"}],"Failed":[]}`,
-			[]string{"send", "-q", "orders", "hello"}, "may not have been sent: sending to the queue orders: the reply did not mention this entry"},
+			[]string{"send", "orders", "hello"}, "may not have been sent: sending to the queue orders: the reply did not mention this entry"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -59,7 +59,7 @@ func TestAttackRedirect(t *testing.T) {
 	for _, status := range []int{http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
 		for _, args := range [][]string{
 			{"run", "--queue", "orders", "--url", "http://127.0.0.1:9/", "--admin-addr", "none"},
-			{"send", "-q", "orders", "hello"},
+			{"send", "orders", "hello"},
 			{"redrive", "orders"},
 			{"lambda", "invoke", "orders"},
 		} {

@@ -80,7 +80,7 @@ func untilSaid(t *testing.T, text string, args ...string) string {
 func TestAttackCommandOnTerminal(t *testing.T) {
 	t.Parallel()
 	_, endpoint := serve(t, "--queue", "q")
-	send := reprise(t, "", "send", "-q", "q", "--endpoint", endpoint, "pay \u202egnp.exe\u009b2J\u2028now")
+	send := reprise(t, "", "send", "q", "--endpoint", endpoint, "pay \u202egnp.exe\u009b2J\u2028now")
 	if send.code != 0 {
 		t.Fatal(send.stderr)
 	}
@@ -101,7 +101,7 @@ func TestAttackCommandOnTerminal(t *testing.T) {
 func TestAttackFloodOnTerminal(t *testing.T) {
 	t.Parallel()
 	_, endpoint := serve(t, "--queue", "q")
-	if send := reprise(t, "", "send", "-q", "q", "--endpoint", endpoint, "m"); send.code != 0 {
+	if send := reprise(t, "", "send", "q", "--endpoint", endpoint, "m"); send.code != 0 {
 		t.Fatal(send.stderr)
 	}
 	got := untilSaid(t, "the reason", "run", "--queue", "q", "--endpoint", endpoint, "--admin-addr", "none", "--long-poll", "1s",
@@ -117,7 +117,7 @@ func TestAttackFloodOnTerminal(t *testing.T) {
 func TestAttackCommandInJSONLog(t *testing.T) {
 	t.Parallel()
 	_, endpoint := serve(t, "--queue", "q")
-	if send := reprise(t, "", "send", "-q", "q", "--endpoint", endpoint, "m"); send.code != 0 {
+	if send := reprise(t, "", "send", "q", "--endpoint", endpoint, "m"); send.code != 0 {
 		t.Fatal(send.stderr)
 	}
 	cmd := exec.Command(program(t), "run", "--queue", "q", "--endpoint", endpoint, "--admin-addr", "none", "--long-poll", "1s", "--log-format", "json", "--log-level", "error",
@@ -180,11 +180,11 @@ func TestAttackServiceOnTerminal(t *testing.T) {
 	}))
 	defer naming.Close()
 	for _, args := range [][]string{
-		{"send", "-q", "q", "--endpoint", failing.URL, "m"},
+		{"send", "q", "--endpoint", failing.URL, "m"},
 		{"redrive", "q", "--endpoint", failing.URL},
 		{"run", "--queue", "q", "--endpoint", failing.URL, "--exec", "true"},
 		{"lambda", "invoke", "f", "--endpoint", failing.URL},
-		{"send", "-q", "q", "--endpoint", naming.URL, "m"},
+		{"send", "q", "--endpoint", naming.URL, "m"},
 		{"redrive", "q", "--endpoint", naming.URL},
 	} {
 		code, got := onTerminal(t, 200, environment("TERM=xterm"), args...)

@@ -46,7 +46,7 @@ func TestAttackSwitchingProtocols(t *testing.T) {
 	attacker := switching(t)
 	for _, args := range [][]string{
 		{"run", "--queue", "orders", "--url", "http://127.0.0.1:9/", "--admin-addr", "none", "--endpoint", attacker},
-		{"send", "-q", "orders", "hello", "--endpoint", attacker},
+		{"send", "orders", "hello", "--endpoint", attacker},
 		{"peek", "orders", "--endpoint", attacker},
 		{"search", "orders", "--body", "x", "--endpoint", attacker},
 		{"dead", "orders", "--endpoint", attacker},

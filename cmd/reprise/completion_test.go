@@ -13,7 +13,7 @@ func TestCompletion(t *testing.T) {
 	t.Parallel()
 	p := start(t, "up", "--memory", "--addr", "127.0.0.1:0", "--exec", "true", "--queue", "orders")
 	endpoint := p.await("SQS endpoint")
-	if r := reprise(t, "", "send", "--endpoint", endpoint, "--queue", "orders", "1"); r.code != 0 {
+	if r := reprise(t, "", "send", "--endpoint", endpoint, "orders", "1"); r.code != 0 {
 		t.Fatal(r)
 	}
 	for _, test := range []struct{ args, want string }{

@@ -24,7 +24,7 @@ func (c *crowd) operate(ctx context.Context, random *rand.Rand) {
 		func(*rand.Rand) { c.command("search", crowdLetters, "--where", "n=3", "--yes") },
 		func(*rand.Rand) { c.command("queues") },
 		func(*rand.Rand) { c.command("dead", crowdDead) },
-		func(random *rand.Rand) { c.command("redrive", crowdDead, "--max", strconv.Itoa(1+random.IntN(50))) },
+		func(random *rand.Rand) { c.command("redrive", crowdDead, "--limit", strconv.Itoa(1+random.IntN(50))) },
 		func(random *rand.Rand) {
 			c.command("move", crowdLetters, crowdSide, "--where", "n="+strconv.Itoa(random.IntN(10)), "--limit", "20", "--yes")
 		},
@@ -68,7 +68,7 @@ func (c *crowd) sendByCommand(random *rand.Rand) {
 		c.operated++
 		bodies = append(bodies, fmt.Sprintf(`{"key":"operator-%d","n":%d}`, c.operated, c.operated%10))
 	}
-	done := c.command(append([]string{"send", "--queue", crowdLetters, "--attribute", "tenant=acme"}, bodies...)...)
+	done := c.command(append([]string{"send", crowdLetters, "--attribute", "tenant=acme"}, bodies...)...)
 	for _, body := range bodies {
 		x := &crowdExchange{client: "operator", action: "SendMessage", queue: crowdLetters, asked: done.asked, told: done.told, repeats: true, input: &crowdInput{
 			MessageBody: body, MessageAttributes: map[string]crowdAttribute{"tenant": {DataType: "String", StringValue: "acme"}},
@@ -94,7 +94,7 @@ func (c *crowd) backUp(*rand.Rand) {
 
 // purge empties a queue that the clients do not use, and finds it empty.
 func (c *crowd) purge(*rand.Rand) {
-	sent := c.command("send", "--queue", crowdBin, "a", "b", "c")
+	sent := c.command("send", crowdBin, "a", "b", "c")
 	purged := c.command("purge", crowdBin, "--yes")
 	left := c.command("queues", crowdBin, "-o", "json")
 	var queue struct{ Visible int }

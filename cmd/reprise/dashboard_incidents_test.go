@@ -76,7 +76,7 @@ func order(t *testing.T, endpoint, queue string, first, n, quantity int) {
 	for i := first; i < first+n; i++ {
 		fmt.Fprintf(&lines, `{"id":"o-%d","currency":"%s","quantity":%d}`+"\n", i, []string{"SEK", "EUR", "EUR"}[i%3], quantity)
 	}
-	if got := reprise(t, lines.String(), "send", "--endpoint", endpoint, "-q", queue); got.code != 0 {
+	if got := reprise(t, lines.String(), "send", "--endpoint", endpoint, queue); got.code != 0 {
 		t.Fatalf("send: %+v", got)
 	}
 }

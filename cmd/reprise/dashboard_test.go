@@ -75,7 +75,7 @@ func TestDashboardSurvivesARestart(t *testing.T) {
 		t.Fatalf("it is at %s now", again)
 	}
 	b.await("that the page is live again", "document.querySelector('#connection').textContent === 'live'")
-	if got := reprise(t, "", "send", "--endpoint", endpoint, "--queue", "orders-dead", "x"); got.code != 0 {
+	if got := reprise(t, "", "send", "--endpoint", endpoint, "orders-dead", "x"); got.code != 0 {
 		t.Fatalf("%+v", got)
 	}
 	b.awaitText("1 dead letter.")
@@ -112,7 +112,7 @@ func TestDashboardPages(t *testing.T) {
 	_, endpoint := upWithDashboard(t, target.URL)
 	send := func(queue, body string) {
 		t.Helper()
-		if got := reprise(t, "", "send", "--endpoint", endpoint, "--queue", queue, body); got.code != 0 {
+		if got := reprise(t, "", "send", "--endpoint", endpoint, queue, body); got.code != 0 {
 			t.Fatalf("%+v", got)
 		}
 	}

@@ -45,7 +45,7 @@ func (p *process) kill() {
 // sendAll sends bodies to a queue by the program.
 func sendAll(t *testing.T, endpoint, queue string, bodies ...string) {
 	t.Helper()
-	if got := reprise(t, "", append([]string{"send", "--endpoint", endpoint, "-q", queue}, bodies...)...); got.code != 0 {
+	if got := reprise(t, "", append([]string{"send", "--endpoint", endpoint, queue}, bodies...)...); got.code != 0 {
 		t.Fatalf("send: %+v", got)
 	}
 }

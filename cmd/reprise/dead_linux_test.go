@@ -119,3 +119,37 @@ func TestDeadEditor(t *testing.T) {
 		t.Errorf("sent was %q", got)
 	}
 }
+
+// TestGuardAsks: before a command receives messages that SQS moves for it, it asks on a terminal.
+func TestGuardAsks(t *testing.T) {
+	t.Parallel()
+	_, endpoint := serve(t, "--no-admin", "--queue", "q,dead-letter=dead,max-receives=3")
+	sendJSON(t, endpoint, "q", "{}", nil)
+	for _, test := range []struct {
+		answer string
+		code   int
+		want   string
+	}{
+		{"n\n", 1, "nothing was looked at"},
+		{"y\n", 0, "looked at 1 message"},
+	} {
+		code, screen := answering(t, test.answer, "search", "q", "--body", "{}", "--endpoint", endpoint)
+		if code != test.code || !strings.Contains(screen, test.want) || !strings.Contains(screen, "look all the same? [y/N]") {
+			t.Errorf("%q: exit code %d:\n%s", test.answer, code, screen)
+		}
+	}
+	for _, test := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"search", "q", "--body", "{}"}, 1, "pass --yes to look all the same"},
+		{[]string{"search", "q", "--body", "{}", "--yes"}, 0, "looked at 1 message"},
+		{[]string{"purge", "q"}, 2, "pass --yes to delete them"},
+	} {
+		got := reprise(t, "y\n", append(test.args, "--endpoint", endpoint)...)
+		if got.code != test.code || !strings.Contains(got.stderr, test.want) || strings.Contains(got.stderr, "[y/N]") {
+			t.Errorf("%q without a terminal: exit code %d, %s%s", test.args, got.code, got.stdout, got.stderr)
+		}
+	}
+}

@@ -101,7 +101,7 @@ func TestDead(t *testing.T) {
 	}
 	left("5")
 
-	if got = reprise(t, "", "send", "--queue", "orders", "--endpoint", endpoint, "--messages", "--file", file); got.code != 0 || !strings.HasPrefix(got.stdout, "5 sent to ") {
+	if got = reprise(t, "", "send", "orders", "--endpoint", endpoint, "--messages", "--file", file); got.code != 0 || !strings.HasPrefix(got.stdout, "5 sent to ") {
 		t.Errorf("import: exit code %d, %s%s", got.code, got.stdout, got.stderr)
 	}
 	if visible, _ := visibleIn(t, endpoint, "orders"); visible != "15" {
@@ -142,7 +142,7 @@ func TestSendMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	exported := reprise(t, "", "peek", "a", "--endpoint", endpoint)
-	if got := reprise(t, exported.stdout, "send", "--queue", "b", "--endpoint", endpoint, "--messages", "--rate", "100"); got.code != 0 {
+	if got := reprise(t, exported.stdout, "send", "b", "--endpoint", endpoint, "--messages", "--rate", "100"); got.code != 0 {
 		t.Fatalf("exit code %d, %s%s", got.code, got.stdout, got.stderr)
 	}
 	out, err := client(endpoint).ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: queueURL(endpoint, "b"), WaitTimeSeconds: 10, MessageAttributeNames: []string{"All"}})
@@ -154,7 +154,7 @@ func TestSendMessages(t *testing.T) {
 		t.Errorf("attributes %+v", got)
 	}
 	lines := `{"body":"1","group":"g","deduplication":"same"}` + "\n" + `{"body":"2","group":"g","deduplication":"same"}` + "\n" + `{"body":"3","group":"h"}`
-	if got := reprise(t, lines, "send", "--queue", "f.fifo", "--endpoint", endpoint, "--messages"); got.code != 0 || strings.Join(received(t, endpoint, "f.fifo", 2), " ") != "1 3" {
+	if got := reprise(t, lines, "send", "f.fifo", "--endpoint", endpoint, "--messages"); got.code != 0 || strings.Join(received(t, endpoint, "f.fifo", 2), " ") != "1 3" {
 		t.Errorf("FIFO: exit code %d, %s%s", got.code, got.stdout, got.stderr)
 	}
 	for line, want := range map[string]string{
@@ -163,11 +163,11 @@ func TestSendMessages(t *testing.T) {
 		`{"body":""}`:                 "has no body",
 		`{"body":"x"} {"body":"y"}`:   "more than one JSON value",
 	} {
-		if got := reprise(t, line, "send", "--queue", "b", "--endpoint", endpoint, "--messages"); got.code == 0 || !strings.Contains(got.stderr, want) {
+		if got := reprise(t, line, "send", "b", "--endpoint", endpoint, "--messages"); got.code == 0 || !strings.Contains(got.stderr, want) {
 			t.Errorf("%q: exit code %d, %s", line, got.code, got.stderr)
 		}
 	}
-	if got := reprise(t, `{"body":"x"}`, "send", "--queue", "f.fifo", "--endpoint", endpoint, "--messages"); got.code == 0 || !strings.Contains(got.stderr, `has no "group"`) {
+	if got := reprise(t, `{"body":"x"}`, "send", "f.fifo", "--endpoint", endpoint, "--messages"); got.code == 0 || !strings.Contains(got.stderr, `has no "group"`) {
 		t.Errorf("exit code %d, %s", got.code, got.stderr)
 	}
 }

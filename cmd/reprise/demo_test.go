@@ -95,12 +95,12 @@ func TestDemoKeep(t *testing.T) {
 	t.Parallel()
 	p := start(t, append(fewMessages, "--keep")...)
 	p.await("Everything is left running until Ctrl-C")
-	dead := strings.TrimSuffix(p.await("reprise send --queue "), ` '{"hello":1}'`) + "-dead"
+	dead := strings.TrimSuffix(p.await("reprise send "), ` '{"hello":1}'`) + "-dead"
 	endpoint := strings.TrimSuffix(dead, "/000000000000/webhooks-dead")
 	if len(receive(t, endpoint, "webhooks-dead")) == 0 {
 		t.Error("the dead-letter queue is empty")
 	}
-	if got := reprise(t, "", "send", "--queue", strings.TrimSuffix(dead, "-dead"), `{"hello":1}`); got.code != 0 {
+	if got := reprise(t, "", "send", strings.TrimSuffix(dead, "-dead"), `{"hello":1}`); got.code != 0 {
 		t.Errorf("sending to it: %+v", got)
 	}
 	p.signal(os.Interrupt)

@@ -25,7 +25,7 @@ func TestProgramsOfThePages(t *testing.T) {
 			t.Run(b.String(), func(t *testing.T) {
 				built := compiled(t, b.text)
 				_, endpoint := serve(t, "--queue", "orders")
-				if got := reprise(t, "", "send", "--endpoint", endpoint, "--queue", "orders", `{"id":"o-1"}`); got.code != 0 {
+				if got := reprise(t, "", "send", "--endpoint", endpoint, "orders", `{"id":"o-1"}`); got.code != 0 {
 					t.Fatalf("reprise send: %+v", got)
 				}
 				p := startCommand(t, environment("AWS_ENDPOINT_URL_SQS="+endpoint, "AWS_REGION=us-east-1",

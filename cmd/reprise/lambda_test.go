@@ -157,7 +157,7 @@ func TestLambdaUp(t *testing.T) {
 		t.Errorf("lambda invoke of what fails: %+v", got)
 	}
 
-	if got := reprise(t, "", "lambda", "send", "--endpoint", endpoint, "-q", "Work", "good", "bad"); got.code != 0 {
+	if got := reprise(t, "", "lambda", "send", "--endpoint", endpoint, "Work", "good", "bad"); got.code != 0 {
 		t.Fatalf("lambda send: %+v", got)
 	}
 	p.await("Python  | got good")
@@ -224,7 +224,7 @@ func TestLambdaUpKeeps(t *testing.T) {
 	template := "Parameters: {Greeting: {Type: String}}\nResources:\n  Work: {Type: AWS::SQS::Queue, Properties: {VisibilityTimeout: 30}}\n"
 	file, data := written(t, "template.yaml", template), filepath.Join(t.TempDir(), "data")
 	p, endpoint := lambdaUp(t, file, "--data", data)
-	if got := reprise(t, "", "lambda", "send", "--endpoint", endpoint, "-q", "Work", "kept"); got.code != 0 {
+	if got := reprise(t, "", "lambda", "send", "--endpoint", endpoint, "Work", "kept"); got.code != 0 {
 		t.Fatalf("lambda send: %+v", got)
 	}
 	p.signal(os.Interrupt)

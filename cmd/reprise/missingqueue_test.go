@@ -27,7 +27,7 @@ func TestMissingQueue(t *testing.T) {
 		args  string // QUEUE is the missing one
 		admin bool   // the process at --admin knows no such queue
 	}{
-		{"send --queue QUEUE m", false},
+		{"send QUEUE m", false},
 		{"redrive QUEUE", false},
 		{"redrive QUEUE --any-queue --to orders", false},
 		{"redrive QUEUE --task --to orders", false},

@@ -96,7 +96,7 @@ func TestRedriveTask(t *testing.T) {
 	if got := run("--task"); got.code == 0 || !strings.Contains(got.stderr, "FAILED") {
 		t.Errorf("a letter without a source: exit code %d, %s%s", got.code, got.stdout, got.stderr)
 	}
-	for _, args := range [][]string{{"--reason", "age"}, {"--max", "1"}, {"--dry-run"}, {"--rate", "501"}, {"--rate", "0.5"}} {
+	for _, args := range [][]string{{"--reason", "age"}, {"--limit", "1"}, {"--dry-run"}, {"--rate", "501"}, {"--rate", "0.5"}} {
 		if got := run(append(args, "--task")...); got.code != 2 {
 			t.Errorf("%q: exit code %d, %s", args, got.code, got.stderr)
 		}

@@ -160,7 +160,7 @@ func TestLookEnds(t *testing.T) {
 	}
 	proxy := httputil.NewSingleHostReverseProxy(to)
 	send := func(n int, body string) {
-		got := reprise(t, strings.Repeat(body+"\n", n), "send", "--queue", "orders", "--endpoint", endpoint)
+		got := reprise(t, strings.Repeat(body+"\n", n), "send", "orders", "--endpoint", endpoint)
 		if got.code != 0 {
 			t.Error(got.stderr)
 		}

@@ -93,7 +93,7 @@ func sendOrders(t *testing.T, endpoint string, n int) {
 	for i := range n {
 		fmt.Fprintln(&lines, i)
 	}
-	if got := reprise(t, lines.String(), "send", "--endpoint", endpoint, "-q", "orders"); got.code != 0 {
+	if got := reprise(t, lines.String(), "send", "--endpoint", endpoint, "orders"); got.code != 0 {
 		t.Fatalf("send: %+v", got)
 	}
 }

@@ -80,7 +80,7 @@ func TestActionsInJSON(t *testing.T) {
 	_, endpoint := serve(t, "--queue", "orders,dead-letter=orders-dead", "--queue", "other")
 	orders, other, dead := *queueURL(endpoint, "orders"), *queueURL(endpoint, "other"), *queueURL(endpoint, "orders-dead")
 	for _, test := range []struct{ args, want string }{
-		{"send --queue orders a b c", `{"queue":"` + orders + `","sent":3,"refused":0,"requests":1}`},
+		{"send orders a b c", `{"queue":"` + orders + `","sent":3,"refused":0,"requests":1}`},
 		{"move orders other --limit 2 --dry-run", `{"queue":"` + orders + `","dry_run":true,"sent":{"` + other + `":2},"left":{}}`},
 		{"move orders other --limit 2", `{"queue":"` + orders + `","sent":{"` + other + `":2},"left":{}}`},
 		{"move orders orders-dead", `{"queue":"` + orders + `","sent":{"` + dead + `":1},"left":{}}`},
@@ -95,7 +95,7 @@ func TestActionsInJSON(t *testing.T) {
 			t.Errorf("%s: exit code %d, %s%s, want %s", test.args, got.code, got.stdout, got.stderr, test.want)
 		}
 	}
-	send := reprise(t, "", "send", "--queue", "orders-dead", "e", "--endpoint", endpoint)
+	send := reprise(t, "", "send", "orders-dead", "e", "--endpoint", endpoint)
 	job := reprise(t, "", "redrive", "orders-dead", "--to", "other", "--find", "e", "--replace", "f", "--any-queue", "--job", "--admin", endpoint, "-o", "json")
 	if did := records(t, job.stdout); send.code != 0 || job.code != 0 || len(did) != 1 || did[0]["state"] != "done" || did[0]["done"] != 1.0 {
 		t.Errorf("a job: exit code %d, %s%s", job.code, job.stdout, job.stderr)
@@ -108,7 +108,7 @@ func TestDirectoriesInJSON(t *testing.T) {
 	dir, parent := t.TempDir(), t.TempDir()
 	dir += "/data"
 	endpoint := start(t, "serve", "--addr", "127.0.0.1:0", "--data", dir, "--queue", "orders").await("SQS endpoint")
-	if got := reprise(t, "", "send", "--queue", "orders", "hello", "--endpoint", endpoint); got.code != 0 {
+	if got := reprise(t, "", "send", "orders", "hello", "--endpoint", endpoint); got.code != 0 {
 		t.Fatal(got.stderr)
 	}
 	got := reprise(t, "", "backup", parent+"/copy", "--data", dir, "-o", "json")

@@ -43,7 +43,7 @@ Resources:
 		{"template with what is elsewhere", []string{imported}, "", 0, []string{"warning  attribute-unknown", "RedrivePolicy", "not read", "Fn::ImportValue"}},
 		{"failed events that are deleted", []string{retries}, "", 1, []string{"error    batch-item-failures-ignored", "Handler.Failed", "OnFailure", "the plan has 1 error"}},
 		{"Terraform", []string{terraform}, "", 0, []string{"queue     refunds-1-b.fifo", "warning  single-receive"}},
-		{"Markdown", []string{"f.fifo", "--format", "markdown"}, "", 1, []string{"| `f.fifo` | 1 | 0 |"}},
+		{"Markdown", []string{"f.fifo", "-o", "markdown"}, "", 1, []string{"| `f.fifo` | 1 | 0 |"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -59,7 +59,7 @@ Resources:
 		})
 	}
 	for _, format := range []string{"json", "sarif"} {
-		got := reprise(t, "", "plan", "--endpoint", endpoint, "f.fifo", "--format", format)
+		got := reprise(t, "", "plan", "--endpoint", endpoint, "f.fifo", "-o", format)
 		if got.code != 1 || !json.Valid([]byte(got.stdout)) || !strings.Contains(got.stdout, "fifo-receives-are-not-attempts") {
 			t.Errorf("%s: exit code %d, %s%s", format, got.code, got.stdout, got.stderr)
 		}
@@ -90,7 +90,7 @@ func TestPlanMistakes(t *testing.T) {
 		{[]string{"orders", "--timeout", "0"}, 2, []string{"--timeout is 0s", "30s"}},
 		{[]string{"orders", "--rate", "-1"}, 2, []string{"--rate is -1"}},
 		{[]string{"orders", "--via", "x"}, 2, []string{`--via is "x"`, "auto, visibility, requeue"}},
-		{[]string{"orders", "--format", "xml"}, 2, []string{`--format is "xml"`, "sarif"}},
+		{[]string{"orders", "-o", "xml"}, 2, []string{`invalid argument "xml"`, "sarif"}},
 		{[]string{"orders", "--fail-on", "x"}, 2, []string{`--fail-on is "x"`, "never"}},
 	} {
 		t.Run(strings.Join(test.args, " "), func(t *testing.T) {

@@ -32,7 +32,7 @@ func (s *asyncSystem) redriveBySQS() {
 // redrive has the program send one dead letter back to where it came from.
 func (s *asyncSystem) redrive() {
 	s.t.Helper()
-	got := reprise(s.t, "", "redrive", "dead", "--endpoint", s.queues.URL, "--max", "1")
+	got := reprise(s.t, "", "redrive", "dead", "--endpoint", s.queues.URL, "--limit", "1")
 	if got.code != 0 || !strings.HasPrefix(got.stdout, "1 sent back to ") || !strings.HasSuffix(got.stdout, "/retries\n") {
 		s.t.Errorf("exit code %d, %s%s", got.code, got.stdout, got.stderr)
 	}
@@ -206,7 +206,7 @@ func TestRedriveRefused(t *testing.T) {
 		want string
 	}{
 		{nil, 2, "accepts 1 arg"},
-		{[]string{"dead", "--max", "-1"}, 2, "--max is -1"},
+		{[]string{"dead", "--limit", "-1"}, 2, "--limit is -1"},
 		{[]string{"absent"}, 5, `queue "absent" does not exist`},
 		{[]string{"dead", "--to", "absent"}, 5, `queue "absent" does not exist`},
 		{[]string{"dead", "--to", "dead", "--any-queue"}, 1, "name another queue"},
@@ -241,14 +241,14 @@ func TestRedriveByServer(t *testing.T) {
 	run := func(want string, code int, args ...string) {
 		t.Helper()
 		got := reprise(t, "", append(args, "--endpoint", endpoint)...)
-		if got.code != code || !strings.HasPrefix(got.stdout, want) || !strings.Contains(got.stderr, fmt.Sprint(len(held), " message")) && !slices.Contains(args, "--max") {
+		if got.code != code || !strings.HasPrefix(got.stdout, want) || !strings.Contains(got.stderr, fmt.Sprint(len(held), " message")) && !slices.Contains(args, "--limit") {
 			t.Errorf("%q: exit code %d, %s%s; want %q, and how many are in flight", args, got.code, got.stdout, got.stderr, want)
 		}
 	}
 	left := 30 - len(held)
 	run(fmt.Sprint(left, " would be sent back to ", *queueURL(endpoint, "a")), 0, "redrive", "dead", "--dry-run")
 	run("1 sent back to "+*queueURL(endpoint, "a"), 0, "redrive", "dead", "--body", "^m29$")
-	run("2 sent back to "+*queueURL(endpoint, "a"), 0, "redrive", "dead", "--max", "2")
+	run("2 sent back to "+*queueURL(endpoint, "a"), 0, "redrive", "dead", "--limit", "2")
 	run("1 moved to "+*queueURL(endpoint, "parked"), 0, "move", "dead", "parked", "--body", "^m28$")
 	run("1 dead letter deleted from "+*queueURL(endpoint, "dead"), 0, "dead", "delete", "dead", "--body", "^m27$", "--yes")
 	out, err := client(endpoint).ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{

@@ -35,7 +35,7 @@ func TestSend(t *testing.T) {
 		{"dash", "x\n", []string{"--file", "-"}, []string{"x"}, "1 sent"},
 		{"nothing", "", nil, nil, "0 sent"},
 	} {
-		got := reprise(t, test.stdin, append([]string{"send", "--endpoint", endpoint, "--queue", "q"}, test.args...)...)
+		got := reprise(t, test.stdin, append([]string{"send", "--endpoint", endpoint, "q"}, test.args...)...)
 		if got.code != 0 || !strings.Contains(got.stdout, test.requests) {
 			t.Errorf("%s: exit code %d, %s%s", test.name, got.code, got.stdout, got.stderr)
 		}
@@ -53,7 +53,7 @@ func TestSend(t *testing.T) {
 func TestSendRefused(t *testing.T) {
 	t.Parallel()
 	_, endpoint := serve(t, "--queue", "small,MaximumMessageSize=1024")
-	got := reprise(t, "fine\n"+strings.Repeat("x", 1025)+"\nfine too\nbad \x01 character\n", "send", "--endpoint", endpoint, "-q", "small")
+	got := reprise(t, "fine\n"+strings.Repeat("x", 1025)+"\nfine too\nbad \x01 character\n", "send", "--endpoint", endpoint, "small")
 	if got.code != 3 || !strings.HasPrefix(got.stdout, "2 sent") {
 		t.Errorf("exit code %d, %s; want 3 and 2 sent", got.code, got.stdout)
 	}
@@ -66,7 +66,7 @@ func TestSendRefused(t *testing.T) {
 		t.Errorf("received %q", got)
 	}
 
-	got = reprise(t, "", "send", "--endpoint", endpoint, "-q", "absent", "x")
+	got = reprise(t, "", "send", "--endpoint", endpoint, "absent", "x")
 	if got.code != 5 || !strings.Contains(got.stderr, `queue "absent" does not exist`) || !strings.Contains(got.stderr, "reprise serve --queue absent") {
 		t.Errorf("exit code %d, %s; want 5 and a remedy", got.code, got.stderr)
 	}

@@ -101,7 +101,7 @@ func TestServe(t *testing.T) {
 		t.Errorf("RedrivePolicy is %q", v)
 	}
 
-	if got := reprise(t, "", "send", "--endpoint", endpoint, "-q", "jobs.fifo", "--group", "g", "one", "two"); got.code != 0 {
+	if got := reprise(t, "", "send", "--endpoint", endpoint, "jobs.fifo", "--group", "g", "one", "two"); got.code != 0 {
 		t.Fatalf("send failed: %+v", got)
 	}
 	if got := receive(t, endpoint, "jobs.fifo"); !slices.Equal(got, []string{"one", "two"}) {

@@ -28,7 +28,7 @@ func TestSimulate(t *testing.T) {
 		code  int
 		want  []string
 	}{
-		{"flags", []string{"--messages", "500", "--failing", "50%", "--policy", "constant(1s) attempts=4"}, "", 0, []string{"500 messages at the start", "ended       settled", "policy      constant(1s)"}},
+		{"flags", []string{"--messages", "500", "--failing", "50%", "--retry", "constant(1s) attempts=4"}, "", 0, []string{"500 messages at the start", "ended       settled", "policy      constant(1s)"}},
 		{"file", []string{"--scenario", file}, "", 0, []string{"an outage of 2m at 3m", "unsettled at its end", "20 % fail"}},
 		{"file and flags", []string{"--scenario", file, "--consumers", "3", "--failing", "0%"}, "", 0, []string{"3 × 10 handlers", "0 % fail"}},
 		{"standard input", []string{"--scenario", "-"}, "traffic: {backlog: 7}", 0, []string{"7: 7 done"}},
@@ -37,7 +37,7 @@ func TestSimulate(t *testing.T) {
 		{"no arrivals", []string{"--arrivals", file}, "", 2, []string{"--arrivals", "0 points"}},
 		{"replay", []string{"--replay", incident, "--compare", "breaker=off", "breaker=on"}, "", 0, []string{"replay      4 periods of 1m from 2026-01-31T09:00:00Z", "an outage of 1m at 2m, of 100 %", "measured    simulated", "A  breaker=off"}},
 		{"replay of events", []string{"--replay", tailed}, "", 0, []string{"replay      4 periods of 1s from 2026-01-31T08:59:59Z", "attempts               2"}},
-		{"replay as JSON", []string{"--replay", incident, "--compare", "breaker=off", "breaker=on", "--format", "json"}, "", 0, []string{`"policies": [`, `"label": "breaker=on"`, `"lost": 0`}},
+		{"replay as JSON", []string{"--replay", incident, "--compare", "breaker=off", "breaker=on", "-o", "json"}, "", 0, []string{`"policies": [`, `"label": "breaker=on"`, `"lost": 0`}},
 		{"replay and flags", []string{"--replay", incident, "--failing", "0%", "--outage", "1m@1m"}, "", 0, []string{"0 % fail", "an outage of 1m at 1m;"}},
 		{"spoilt replay", []string{"--replay", spoilt}, "", 2, []string{"--replay", "spoilt.csv: line 2, column 30: done is \"many\": write a number"}},
 		{"no replay", []string{"--replay", file}, "", 2, []string{"there is no arrived or NumberOfMessagesSent"}},
@@ -53,19 +53,19 @@ func TestSimulate(t *testing.T) {
 		{"policy alone", []string{"schedule", "exponential(base=10s,max=1h) attempts=6"}, "", 0, []string{"earliest", "2m35s of waits", "herd"}},
 		{"experiment", []string{"contention", "--clients", "10", "--trials", "5"}, "", 0, []string{"decorrelated"}},
 		{"asynchronous function", []string{"async-lambda", "--events", "50", "--article-age"}, "", 0, []string{"too old", "hours 19 to 24", "B  exponential(base=1s,factor=2,max=12h) jitter=from-base attempts=unlimited age=24h, the age as in the article's program"}},
-		{"asynchronous function in an outage", []string{"async-lambda", "constant(10m) jitter=none", "--events", "50", "--outage", "1h@0s", "--lambda-retries", "1", "--format", "json"}, "", 0, []string{`"succeeded": 50`, `"waiting": 0`}},
+		{"asynchronous function in an outage", []string{"async-lambda", "constant(10m) jitter=none", "--events", "50", "--outage", "1h@0s", "--lambda-retries", "1", "-o", "json"}, "", 0, []string{`"succeeded": 50`, `"waiting": 0`}},
 		{"too many retries of Lambda", []string{"async-lambda", "--lambda-retries", "3"}, "", 2, []string{"Lambda's own retries is 3", "set 0 to 2"}},
 		{"no time of a run", []string{"async-lambda", "--takes", "long"}, "", 2, []string{"--takes"}},
 		{"without traffic", nil, "", 2, []string{"traffic is empty"}},
-		{"never", []string{"--messages", "1", "--failing", "100%", "--policy", "constant(1s) attempts=unlimited age=unlimited"}, "", 2, []string{"it never gives up"}},
+		{"never", []string{"--messages", "1", "--failing", "100%", "--retry", "constant(1s) attempts=unlimited age=unlimited"}, "", 2, []string{"it never gives up"}},
 		{"unknown key", []string{"--scenario", "-"}, "traffic: {backlogs: 7}", 2, []string{"backlogs"}},
 		{"no file", []string{"--scenario", "none.yaml"}, "", 2, []string{"none.yaml"}},
 		{"no number", []string{"--messages", "1", "--outage", "20m"}, "", 2, []string{"such as 20m@1h"}},
-		{"stray argument", []string{"--messages", "1", "constant(1s)"}, "", 2, []string{"pass a policy as --policy"}},
+		{"stray argument", []string{"--messages", "1", "constant(1s)"}, "", 2, []string{"pass a policy as --retry"}},
 		{"nothing to compare", []string{"--messages", "1", "--compare"}, "", 2, []string{"nothing to compare"}},
 		{"no policy", []string{"--messages", "1", "--compare", "sometimes"}, "", 2, []string{"neither a policy nor"}},
 		{"no metric", []string{"--messages", "1", "--find", "speed>1"}, "", 2, []string{"no metric"}},
-		{"no format", []string{"--messages", "1", "--format", "pdf"}, "", 2, []string{"--format"}},
+		{"no format", []string{"--messages", "1", "-o", "pdf"}, "", 2, []string{"use table, json, yaml"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -81,7 +81,7 @@ func TestSimulate(t *testing.T) {
 		})
 	}
 	for _, format := range []string{"json", "csv", "svg", "html"} {
-		args := []string{"simulate", "--scenario", file, "--format", format}
+		args := []string{"simulate", "--scenario", file, "-o", format}
 		one, again := reprise(t, "", args...), reprise(t, "", args...)
 		if one.code != 0 || one.stdout != again.stdout || len(one.stdout) < 1000 || format == "json" && !json.Valid([]byte(one.stdout)) {
 			t.Errorf("%s: exit code %d and %d bytes, or two runs differ", format, one.code, len(one.stdout))
@@ -96,7 +96,7 @@ func TestSimulateInterrupted(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := start(t, "simulate", "--scenario", pipe, "--format", "json")
+	p := start(t, "simulate", "--scenario", pipe, "-o", "json")
 	file, err := os.OpenFile(pipe, os.O_WRONLY, 0) // waits until the program reads, and so heeds signals
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ func TestSimulateInterrupted(t *testing.T) {
 }
 
 // pictureCommand is a command of a page that draws a picture of the page.
-var pictureCommand = regexp.MustCompile(`(?m)^(reprise simulate .*--format svg) > (\S+\.svg)$`)
+var pictureCommand = regexp.MustCompile(`(?m)^(reprise simulate .*-o svg) > (\S+\.svg)$`)
 
 // TestPicturesOfSimulate: the pictures of docs/simulate.md are those that its commands draw. With -update
 // they are drawn again.

@@ -84,7 +84,7 @@ func scrapeConsumer(t *testing.T) map[string]*dto.MetricFamily {
 	}))
 	t.Cleanup(srv.Close)
 	_, endpoint := up(t, "--queue", "orders", "--url", srv.URL, "--retry", "constant(1s) jitter=none attempts=2")
-	if got := reprise(t, "", "send", "--endpoint", endpoint, "-q", "orders", "good", "bad", "busy", "flaky", "hopeless"); got.code != 0 {
+	if got := reprise(t, "", "send", "--endpoint", endpoint, "orders", "good", "bad", "busy", "flaky", "hopeless"); got.code != 0 {
 		t.Fatalf("send failed: %s", got.stderr)
 	}
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {

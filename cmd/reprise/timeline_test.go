@@ -23,7 +23,7 @@ func TestTimeline(t *testing.T) {
 	asks := func(args ...string) result {
 		return reprise(t, "", append([]string{"timeline", "--admin", endpoint, "--admin-token", "file:" + token}, args...)...)
 	}
-	if got := reprise(t, "", "send", "--endpoint", endpoint, "-q", "orders", "x"); got.code != 0 {
+	if got := reprise(t, "", "send", "--endpoint", endpoint, "orders", "x"); got.code != 0 {
 		t.Fatalf("send: %+v", got)
 	}
 	var all []map[string]any

@@ -78,7 +78,7 @@ func TestUpURL(t *testing.T) {
 	defer srv.Close()
 
 	p, endpoint := up(t, "--queue", "orders", "--url", srv.URL, "--content-type", "text/x-order", "--retry", "constant(1s) jitter=none attempts=5")
-	if got := reprise(t, "", "send", "--endpoint", endpoint, "-q", "orders", "--attribute", "tenant=ж", "good", "bad", "busy"); got.code != 0 {
+	if got := reprise(t, "", "send", "--endpoint", endpoint, "orders", "--attribute", "tenant=ж", "good", "bad", "busy"); got.code != 0 {
 		t.Fatalf("send: %+v", got)
 	}
 	body, story := deadLetter(t, endpoint, "orders-dead")
@@ -132,7 +132,7 @@ func TestUpExec(t *testing.T) {
 	needShell(t)
 	p, endpoint := up(t, "--concurrency", "1", "--retry", "constant(1s) jitter=none attempts=2",
 		"--exec", `read -r m; echo "work on $m, attempt $REPRISE_ATTEMPT"; case $m in hopeless) echo "not today" >&2; exit 1;; esac`)
-	if got := reprise(t, "", "send", "--endpoint", endpoint, "-q", "jobs", "hopeless"); got.code != 0 {
+	if got := reprise(t, "", "send", "--endpoint", endpoint, "jobs", "hopeless"); got.code != 0 {
 		t.Fatalf("send: %+v", got)
 	}
 	p.await("work on hopeless, attempt 1")
@@ -154,7 +154,7 @@ func TestUpDrains(t *testing.T) {
 	needShell(t)
 	gate := filepath.Join(t.TempDir(), "gate")
 	p, endpoint := up(t, "--exec", "echo begun; while [ ! -e "+gate+" ]; do sleep 0.02; done; echo finished")
-	if got := reprise(t, "", "send", "--endpoint", endpoint, "-q", "jobs", "x"); got.code != 0 {
+	if got := reprise(t, "", "send", "--endpoint", endpoint, "jobs", "x"); got.code != 0 {
 		t.Fatalf("send: %+v", got)
 	}
 	p.await("begun")
@@ -174,7 +174,7 @@ func TestUpSecondSignal(t *testing.T) {
 	t.Parallel()
 	needShell(t)
 	p, endpoint := up(t, "--timeout", "1h", "--exec", "echo the pid is $$; exec sleep 600")
-	if got := reprise(t, "", "send", "--endpoint", endpoint, "-q", "jobs", "x"); got.code != 0 {
+	if got := reprise(t, "", "send", "--endpoint", endpoint, "jobs", "x"); got.code != 0 {
 		t.Fatalf("send: %+v", got)
 	}
 	pid, err := strconv.Atoi(p.await("the pid is "))

@@ -141,7 +141,7 @@ func TestOTLP(t *testing.T) {
 		runner := start(t, "run", "--queue", "orders", "--endpoint", endpoint, "--url", target.URL, "--admin-addr", "none",
 			"--otlp-endpoint", ofRun.URL+"/", "--otlp-interval", "1h")
 		runner.await("OTLP          ")
-		if got := reprise(t, "", "send", "--endpoint", endpoint, "-q", "orders", "good", "good"); got.code != 0 {
+		if got := reprise(t, "", "send", "--endpoint", endpoint, "orders", "good", "good"); got.code != 0 {
 			t.Fatalf("send failed: %s", got.stderr)
 		}
 		awaitTrue(t, "the collector to hear of two deletes from the server", func() bool {
@@ -169,7 +169,7 @@ func TestOTLP(t *testing.T) {
 		p := startIn(t, environment("OTEL_SERVICE_NAME=shop"), "up", "--memory", "--addr", "127.0.0.1:0", "--queue", "orders", "--url", target.URL,
 			"--otlp-endpoint", c.URL, "--otlp-interval", "1h", "--no-metrics")
 		endpoint := p.await("SQS endpoint")
-		if got := reprise(t, "", "send", "--endpoint", endpoint, "-q", "orders", "good", "bad"); got.code != 0 {
+		if got := reprise(t, "", "send", "--endpoint", endpoint, "orders", "good", "bad"); got.code != 0 {
 			t.Fatalf("send failed: %s", got.stderr)
 		}
 		p.await("dead-letter")
@@ -304,7 +304,7 @@ func TestProbes(t *testing.T) {
 	answers(endpoint+"/livez", 200, `{"live":true}`)
 	answers(endpoint+"/readyz", 200, `{"ready":true}`)
 	answers(endpoint+"/scale", 404, `{"error":"ask for one of this process's queues (2), as in /scale?queue=NAME: reprise queues lists them"}`)
-	if got := reprise(t, "", "send", "--endpoint", endpoint, "-q", "orders", "slow", "slow", "fails", "fails", "fails"); got.code != 0 {
+	if got := reprise(t, "", "send", "--endpoint", endpoint, "orders", "slow", "slow", "fails", "fails", "fails"); got.code != 0 {
 		t.Fatalf("send failed: %s", got.stderr)
 	}
 	answers(endpoint+"/scale?queue=orders", 200, `{"queue":"orders","visible":5,"processing":0,"backoff":0}`)
@@ -389,7 +389,7 @@ func TestCosts(t *testing.T) {
 		t.Run(c.queue+strings.Join(c.flags, ""), func(t *testing.T) {
 			t.Parallel()
 			p, endpoint := up(t, append([]string{"--queue", c.queue, "--url", target.URL}, c.flags...)...)
-			args := []string{"send", "--endpoint", endpoint, "-q", c.queue, "one", "two", "three"}
+			args := []string{"send", "--endpoint", endpoint, c.queue, "one", "two", "three"}
 			if strings.HasSuffix(c.queue, ".fifo") {
 				args = append(args, "--group", "g")
 			}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -10,6 +11,23 @@ import (
 
 // canAsk reports whether there is a user to ask: input and output are a terminal.
 func (a *app) canAsk() bool { return terminal.Is(a.stdin) && terminal.Is(a.stderr.file) }
+
+// aboutYes is what --yes means, wherever a command has it.
+const aboutYes = "do what the command would ask about, without asking"
+
+// confirm returns nil if yes was given, or a user says yes to the question. refused is the error if the user says no,
+// and unasked the one where nobody can be asked.
+func (a *app) confirm(yes bool, question, refused string, unasked error) error {
+	switch {
+	case yes:
+		return nil
+	case !a.canAsk():
+		return unasked
+	case !a.ask(question):
+		return errors.New(refused)
+	}
+	return nil
+}
 
 // ask asks a question, and reports whether the answer was yes. Everything else is no, as are the end
 // of the input and Ctrl-C.

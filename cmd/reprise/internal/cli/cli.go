@@ -79,7 +79,7 @@ func (a *app) root() *cobra.Command {
 		Use:               "reprise",
 		Short:             "Consume SQS queues, with sound retries",
 		Long:              about,
-		PersistentPreRunE: chooseForm,
+		PersistentPreRunE: prepare,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		Version:           version(), // cobra adds --version

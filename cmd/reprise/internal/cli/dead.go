@@ -49,7 +49,7 @@ Then those that are in flight or delayed count, too. Otherwise the letters are r
 
 ` + aboutOperatorEndpoint,
 		Example: `  reprise dead orders-dead
-  reprise dead orders-dead --newer-than 24h --from orders --json
+  reprise dead orders-dead --newer-than 24h --source orders --json
   reprise redrive orders-dead --error 'connection refused' --dry-run
   reprise dead export orders-dead --reason permanent --file letters.jsonl
   reprise dead delete orders-dead --error 'card .* was refused'`,
@@ -64,7 +64,7 @@ Then those that are in flight or delayed count, too. Otherwise the letters are r
 // registerLook adds the flags of commands that look at selected messages.
 func (f *peekFlags) registerLook(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.BoolVar(&f.yes, "yes", false, "look although SQS may move messages to another queue for it, or delete without being asked")
+	flags.BoolVar(&f.yes, "yes", false, aboutYes)
 	f.selection.register(flags)
 	f.output.register(flags)
 	f.aws.register(flags)
@@ -260,7 +260,7 @@ receive count is raised; it gathers 64 MiB at most, and the file is written at t
 ` + aboutOperatorEndpoint,
 		Example: `  reprise dead export orders-dead --file letters.jsonl
   reprise dead export orders-dead --reason permanent | jq -c '.body |= (fromjson | .currency = "EUR" | tojson)' > mended.jsonl
-  reprise send --queue orders --messages --file mended.jsonl`,
+  reprise send orders --messages --file mended.jsonl`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return run(func(args []string) error {

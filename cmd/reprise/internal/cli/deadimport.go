@@ -21,6 +21,7 @@ type importFlags struct {
 	aws    awsFlags
 	dryRun bool
 	rate   float64
+	output outputFlags
 }
 
 func (a *app) deadImport() *cobra.Command {
@@ -47,6 +48,7 @@ make the exit code 3.
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only check all lines, and show in groups what would be sent")
 	flags.Float64Var(&f.rate, "rate", 0, "send at most so many a second (default: as fast as SQS takes them)")
 	f.aws.register(flags)
+	f.output.register(flags)
 	return cmd
 }
 
@@ -74,15 +76,16 @@ func (a *app) runDeadImport(f *importFlags, queue, path string) error {
 		return err
 	}
 	if f.dryRun {
-		fmt.Fprintf(a.stdout, "%s would be sent to %s\n", plural.Of(n, "dead letter"), t.url)
-		return nil
+		return a.printImport(f, t.url, n, 0)
 	}
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return fmt.Errorf("FILE %s cannot be read twice: copy it to a file: %w", path, err)
 	}
 	report, err := sendAll(ctx, t.client, t.url, paced(ctx, letters(), f.rate))
 	if err == nil || report.Sent > 0 {
-		fmt.Fprintf(a.stdout, "%d sent to %s\n", report.Sent, t.url)
+		if problem := a.printImport(f, t.url, int(report.Sent), len(report.refused)); problem != nil {
+			return problem
+		}
 	}
 	for _, r := range report.refused {
 		fmt.Fprintf(a.stderr, "reprise: %s\n", r)
@@ -92,6 +95,24 @@ func (a *app) runDeadImport(f *importFlags, queue, path string) error {
 		return t.failed(ctx, err, "SendMessage")
 	case len(report.refused) > 0:
 		return unsettled(fmt.Errorf("not sent: %s", plural.Of(len(report.refused), "dead letter")))
+	}
+	return nil
+}
+
+// printImport prints how many letters were sent or, by a dry run, would be.
+func (a *app) printImport(f *importFlags, queueURL string, sent, refused int) error {
+	switch as := f.output.as(); {
+	case as != asText:
+		return a.printValue(as, struct {
+			Queue   string `json:"queue"`
+			DryRun  bool   `json:"dry_run,omitempty"` // Sent is what would be sent
+			Sent    int    `json:"sent"`
+			Refused int    `json:"refused"` // each is named on the standard error
+		}{queueURL, f.dryRun, sent, refused})
+	case f.dryRun:
+		fmt.Fprintf(a.stdout, "%s would be sent to %s\n", plural.Of(sent, "dead letter"), queueURL)
+	default:
+		fmt.Fprintf(a.stdout, "%d sent to %s\n", sent, queueURL)
 	}
 	return nil
 }

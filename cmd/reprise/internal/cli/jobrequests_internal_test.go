@@ -146,13 +146,13 @@ func TestCommandsAskForWhatTheyWereAsked(t *testing.T) {
 		args []string
 		want admin.JobRequest
 	}{
-		{slices.Concat([]string{"redrive", "dead", "--to", "parked", "--max", "3", "--rate", "5", "--dry-run", "--any-queue", "--find", "a", "--replace", "b"}, choosing, byJob),
+		{slices.Concat([]string{"redrive", "dead", "--to", "parked", "--limit", "3", "--rate", "5", "--dry-run", "--any-queue", "--find", "a", "--replace", "b"}, choosing, byJob),
 			admin.JobRequest{Action: admin.JobRedrive, Queue: "dead", To: "parked", Limit: 3, Rate: 5, DryRun: true, AnyQueue: true, Force: true, Selection: selected, Edit: edit}},
 		{slices.Concat([]string{"redrive", "dead"}, byJob), admin.JobRequest{Action: admin.JobRedrive, Queue: "dead", All: true, Force: true}},
 		{slices.Concat([]string{"move", "orders", "parked", "--limit", "3", "--rate", "5", "--dry-run", "--yes"}, choosing, byJob),
 			admin.JobRequest{Action: admin.JobMove, Queue: "orders", To: "parked", Limit: 3, Rate: 5, DryRun: true, Force: true, Selection: selected}},
 		{slices.Concat([]string{"move", "orders", "parked"}, byJob), admin.JobRequest{Action: admin.JobMove, Queue: "orders", To: "parked", All: true}},
-		{slices.Concat([]string{"redrive", "dead", "--to", "parked", "--max", "3", "--rate", "5", "--dry-run", "--find", "a", "--replace", "b"}, choosing, byServer),
+		{slices.Concat([]string{"redrive", "dead", "--to", "parked", "--limit", "3", "--rate", "5", "--dry-run", "--find", "a", "--replace", "b"}, choosing, byServer),
 			admin.JobRequest{Action: admin.JobRedrive, Queue: arn + "dead", To: arn + "parked", Limit: 3, Rate: 5, DryRun: true, AnyQueue: true, Force: true, Attached: true, Selection: selected, Edit: edit}},
 		{slices.Concat([]string{"redrive", "dead"}, byServer),
 			admin.JobRequest{Action: admin.JobRedrive, Queue: arn + "dead", All: true, AnyQueue: true, Force: true, Attached: true}},

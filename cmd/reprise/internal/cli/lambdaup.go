@@ -63,7 +63,7 @@ the message says how many.`,
 		Example: `  reprise lambda up template.yaml
   reprise lambda up template.yaml --param Stage=dev --time-scale 60 --watch
   reprise lambda invoke Flaky '{"id": "o-1"}'
-  reprise lambda send --queue Orders '{"id": "o-1"}'`,
+  reprise lambda send Orders '{"id": "o-1"}'`,
 		Args: cobra.ExactArgs(1),
 		RunE: run(func(args []string) error { return a.runLambdaUp(f, args[0]) }),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {

@@ -60,7 +60,7 @@ group that stay, the exit code is 3, too.
 	flags.IntVar(&f.look.limit, "limit", 0, "move at most so many (default: all)")
 	flags.Float64Var(&f.rate, "rate", 0, "move at most so many a second (default: as fast as SQS takes them)")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only show how many messages would be moved")
-	flags.BoolVar(&f.look.yes, "yes", false, "move although SQS may move messages to the dead-letter queue for it")
+	flags.BoolVar(&f.look.yes, "yes", false, aboutYes)
 	f.look.selection.register(flags)
 	f.look.aws.register(flags)
 	f.look.signing.Register(flags)

@@ -25,7 +25,7 @@ func (f *redriveFlags) checkTask() error {
 	case err != nil:
 		return err
 	case !selection.Empty() || f.most > 0 || f.dryRun:
-		return errors.New("--task has SQS move all letters, and it selects none, counts none and shows none before: leave --task out, or the flags that select, --max and --dry-run")
+		return errors.New("--task has SQS move all letters, and it selects none, counts none and shows none before: leave --task out, or the flags that select, --limit and --dry-run")
 	case f.rate > maxTaskRate || f.rate != math.Trunc(f.rate):
 		return fmt.Errorf("--rate is %g: SQS moves 1 to %d letters a second, a whole number", f.rate, maxTaskRate)
 	}

@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -36,33 +35,57 @@ type outputFlags struct{ form choice.Value }
 func (f *outputFlags) register(flags *pflag.FlagSet) {
 	f.form = choice.Of("table", "json", "yaml")
 	flags.VarP(&f.form, "output", "o", "print a table, a line of JSON for each, or YAML ("+outputVariable+" sets it for all commands)")
-	flags.Bool("json", false, "")
-	if err := flags.MarkHidden("json"); err != nil {
-		panic(err) // the flag is defined above
-	}
+	words := map[string]string{"true": "json", "false": "table"}
+	keepFormer(flags, "json", "output", wordOf{&f.form, words, "bool"}, "-o json, or -o table for --json=false").NoOptDefVal = "true"
 }
 
 // as returns the form that is chosen.
 func (f *outputFlags) as() form { return form(max(0, f.form.Index())) }
 
-// chooseForm takes the form from --json, the flag of earlier versions, or from the environment, where --output is not given.
-func chooseForm(cmd *cobra.Command, _ []string) error {
-	flags := cmd.Flags()
-	output, old := flags.Lookup("output"), flags.Lookup("json")
-	value, set := os.LookupEnv(outputVariable)
-	switch {
-	case output == nil || old == nil:
-	case output.Changed && old.Changed:
-		return usage(errors.New("--output and --json are given: leave --json out"))
-	case old.Changed:
-		fmt.Fprintln(cmd.ErrOrStderr(), "reprise: --json will go: use -o json, or -o table for --json=false")
-		return flags.Set("output", map[string]string{"true": "json", "false": "table"}[old.Value.String()])
-	case !output.Changed && set && value != "":
-		if err := flags.Set("output", value); err != nil {
-			return usage(fmt.Errorf("%s: %w", outputVariable, err))
-		}
-		output.Changed = false // for a command that has one form only
+// reportFlags choose the form of a report, which is one document.
+type reportFlags struct{ form choice.Value }
+
+// register adds the flag. A report may have more forms than what other commands print.
+func (f *reportFlags) register(flags *pflag.FlagSet, more ...string) {
+	f.form = choice.Of(append([]string{"table", "json", "yaml"}, more...)...)
+	flags.VarP(&f.form, "output", "o", "print tables, or the report in a form for programs ("+outputVariable+" sets it for all commands)")
+	keepFormer(flags, "format", "output", wordOf{&f.form, map[string]string{"text": "table"}, f.form.Type()}, "-o")
+}
+
+// renderings are the forms of a report by their names. YAML is the JSON written in another way.
+type renderings map[string]func() ([]byte, error)
+
+// printReport prints a report in the form that is chosen.
+func (a *app) printReport(f *reportFlags, as renderings) error {
+	name := f.form.String()
+	render := as[name]
+	if name == "yaml" {
+		render = as["json"]
 	}
+	text, err := render()
+	if err == nil && name == "yaml" {
+		text, err = yamlDocument(text)
+	}
+	if err == nil {
+		_, err = a.stdout.Write(text)
+	}
+	return err
+}
+
+// prepare reads the former spellings that are given and, where --output is not, the form from the environment.
+func prepare(cmd *cobra.Command, _ []string) error {
+	if err := readFormer(cmd); err != nil {
+		return err
+	}
+	output := cmd.Flags().Lookup("output")
+	value := os.Getenv(outputVariable)
+	if output == nil || output.Changed || value == "" {
+		return nil
+	}
+	if err := cmd.Flags().Set("output", value); err != nil {
+		return usage(fmt.Errorf("%s: %w", outputVariable, err))
+	}
+	output.Changed = false // for a command that has one form only
 	return nil
 }
 

@@ -205,13 +205,13 @@ func (a *app) look(f *peekFlags, queue string) (*look, error) {
 	return l, nil
 }
 
-// guard refuses to look at all messages of a queue if that would move some to
-// its dead-letter queue.
+// guard asks before all messages of a queue are looked at if that would move some to its dead-letter queue.
 func (l *look) guard(yes bool) error {
-	if l.plan.MaxReceives == 0 || yes || l.inside != nil {
+	if l.plan.MaxReceives == 0 || l.inside != nil {
 		return nil
 	}
-	return fmt.Errorf("all messages would be received, and SQS moves those of this queue that were received %s already to its dead-letter queue: pass --yes to look all the same", plural.Of(l.plan.MaxReceives, "time"))
+	what := fmt.Sprintf("all messages would be received, and SQS moves those of this queue that were received %s already to its dead-letter queue", plural.Of(l.plan.MaxReceives, "time"))
+	return l.app.confirm(yes, what+": look all the same?", "nothing was looked at", errors.New(what+": pass --yes to look all the same"))
 }
 
 // run prints the messages that are selected, at most limit; 0: all.

@@ -27,15 +27,14 @@ type planFlags struct {
 	rate       float64
 	via        string
 	parameters []string
-	format     string
+	report     reportFlags
 	failOn     string
 }
 
-// The values of --format and --fail-on.
+// The values of --fail-on and --via.
 var (
-	planFormats = []string{"text", "json", "sarif", "markdown"}
-	planFailOn  = []string{"error", "warning", "never"}
-	planVias    = []string{plan.ViaAuto.String(), plan.ViaVisibility.String(), plan.ViaRequeue.String()}
+	planFailOn = []string{"error", "warning", "never"}
+	planVias   = []string{plan.ViaAuto.String(), plan.ViaVisibility.String(), plan.ViaRequeue.String()}
 )
 
 // maxPlanned bounds the files that are read: a Terraform plan of a large system has some megabytes.
@@ -60,12 +59,12 @@ the least permissions that a consumer needs. No message is touched.
 What a file cannot tell before it is deployed is left out, and reported.
 
 With findings of severity error the exit code is 1, so that the command can be a gate
-in CI; --fail-on changes the severity. --format sarif is for code scanning, markdown
+in CI; --fail-on changes the severity. -o sarif is for code scanning, markdown
 for comments on a change.
 
 ` + aboutOperatorEndpoint,
 		Example: `  reprise plan orders --retry 'exponential(base=2s,max=1h) attempts=20'
-  reprise plan template.yaml --param Stage=prod --format sarif > plan.sarif
+  reprise plan template.yaml --param Stage=prod -o sarif > plan.sarif
   terraform show -json plan.bin | reprise plan - --fail-on warning
   reprise plan 'exponential(base=5s,max=12h) attempts=30'`,
 		Args: cobra.MinimumNArgs(1),
@@ -77,7 +76,7 @@ for comments on a change.
 	flags.Float64Var(&f.rate, "rate", 0, "messages a second that are expected, to check quotas (default: not checked)")
 	flags.StringVar(&f.via, "via", plan.ViaAuto.String(), "how waits are carried out: "+strings.Join(planVias, ", "))
 	flags.StringArrayVar(&f.parameters, "param", nil, "a parameter of the template: `name=value`; repeatable")
-	flags.StringVar(&f.format, "format", planFormats[0], strings.Join(planFormats, ", "))
+	f.report.register(flags, "sarif", "markdown")
 	flags.StringVar(&f.failOn, "fail-on", planFailOn[0], "the least severity with which the exit code is 1: "+strings.Join(planFailOn, ", "))
 	f.aws.register(flags)
 	return cmd
@@ -135,8 +134,6 @@ func (f *planFlags) settings() (p retry.Policy, s plan.Settings, err error) {
 		return p, s, fmt.Errorf("--rate is %g: pass the messages a second that are expected, or leave it out", f.rate)
 	case via < 0:
 		return p, s, fmt.Errorf("--via is %q: pass %s", f.via, strings.Join(planVias, ", "))
-	case !slices.Contains(planFormats, f.format):
-		return p, s, fmt.Errorf("--format is %q: pass %s", f.format, strings.Join(planFormats, ", "))
 	case !slices.Contains(planFailOn, f.failOn):
 		return p, s, fmt.Errorf("--fail-on is %q: pass %s", f.failOn, strings.Join(planFailOn, ", "))
 	}
@@ -223,23 +220,15 @@ func (f *planFlags) liveSubject(ctx context.Context, queue string) (review.Subje
 }
 
 func (a *app) printPlan(f *planFlags, report review.Report) error {
-	var text []byte
-	var err error
-	switch f.format {
-	case "json":
-		text, err = report.JSON()
-	case "sarif":
-		text, err = report.SARIF(version())
-	case "markdown":
-		text = []byte(report.Markdown())
-	default:
-		t := terminal.New(a.stdout.file, os.Getenv)
-		text = []byte(report.Text(t.Width(), t.Unicode()))
-	}
-	if err == nil {
-		_, err = a.stdout.Write(text)
-	}
-	return err
+	return a.printReport(&f.report, renderings{
+		"table": func() ([]byte, error) {
+			t := terminal.New(a.stdout.file, os.Getenv)
+			return []byte(report.Text(t.Width(), t.Unicode())), nil
+		},
+		"json":     report.JSON,
+		"sarif":    func() ([]byte, error) { return report.SARIF(version()) },
+		"markdown": func() ([]byte, error) { return []byte(report.Markdown()), nil },
+	})
 }
 
 // verdict is the error of a plan that does not pass.

@@ -36,7 +36,7 @@ that are sent meanwhile may be deleted too. To delete some, use reprise dead del
 		RunE: run(func(args []string) error { return a.runPurge(&f, args[0]) }),
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&f.yes, "yes", false, "do not ask")
+	flags.BoolVar(&f.yes, "yes", false, aboutYes)
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only show how many messages there are")
 	f.aws.register(flags)
 	f.output.register(flags)
@@ -56,14 +56,12 @@ func (a *app) runPurge(f *purgeFlags, queue string) error {
 	}
 	q := operate.Queues([]operate.Described{{URL: t.url, Attributes: attributes}}, false)[0]
 	counts := fmt.Sprintf("%d visible, %d in flight, %d delayed", q.Visible, q.InFlight, q.Delayed)
-	switch {
-	case f.dryRun:
+	if f.dryRun {
 		return a.printPurge(f, &q, "%s: %s would be deleted\n", counts)
-	case f.yes:
-	case !a.canAsk():
-		return usage(fmt.Errorf("%s: %s would be deleted, and there is no terminal to confirm that on: pass --yes to delete them", t.url, counts))
-	case !a.ask(fmt.Sprintf("Delete all messages of %s for good (%s)?", t.url, counts)):
-		return errors.New("nothing was deleted")
+	}
+	unasked := usage(fmt.Errorf("%s: %s would be deleted, and there is no terminal to confirm that on: pass --yes to delete them", t.url, counts))
+	if err := a.confirm(f.yes, fmt.Sprintf("Delete all messages of %s for good (%s)?", t.url, counts), "nothing was deleted", unasked); err != nil {
+		return err
 	}
 	_, err = t.client.PurgeQueue(ctx, &sqs.PurgeQueueInput{QueueUrl: &t.url})
 	if _, busy := errors.AsType[*types.PurgeQueueInProgress](err); busy {

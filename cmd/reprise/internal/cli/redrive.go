@@ -64,7 +64,7 @@ a FIFO queue drops the second. No letter is lost.
 
 Up to 16 batches of ten go at once; of a FIFO queue, or to one, one at a time, so that
 each group keeps its order. So a kill can leave both of up to 160 letters. --rate and
---max hold for all batches together: at no time more letters have gone than --rate has
+--limit hold for all batches together: at no time more letters have gone than --rate has
 permitted since the start.
 
 QUEUE counts as empty when three long polls in a row find nothing. Letters that
@@ -80,7 +80,7 @@ ten of their group that stay, the command ends with the exit code 3, since there
 ` + aboutEndpoint,
 		Example: `  reprise redrive orders-dead --dry-run
   reprise redrive orders-dead --reason attempts --error '503' --newer-than 24h --rate 50
-  reprise redrive orders-dead --max 10
+  reprise redrive orders-dead --limit 10
   reprise redrive orders-dead --error currency --find '"EUK"' --replace '"EUR"' --dry-run
   reprise redrive https://sqs.eu-west-1.amazonaws.com/123456789012/orders-dead --to orders`,
 		Args: cobra.ExactArgs(1),
@@ -88,8 +88,8 @@ ten of their group that stay, the command ends with the exit code 3, since there
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.to, "to", "", "`name or URL` of the queue for all letters (default: each goes to its source)")
-	flags.IntVar(&f.most, "max", 0, "send back at most so many (default all)")
-	flags.IntVar(&f.most, "limit", 0, "the same as --max")
+	flags.IntVar(&f.most, "limit", 0, "send back at most so many (default all)")
+	rename(flags, "max", "limit")
 	flags.Float64Var(&f.rate, "rate", 0, "send back at most so many a second (default: as fast as SQS takes them)")
 	flags.BoolVar(&f.task, "task", false, "have SQS itself move all letters (StartMessageMoveTask); only those that it has moved to QUEUE itself have a source, for others pass --to")
 	flags.BoolVar(&f.anyQueue, "any-queue", false, "redrive although no queue names QUEUE as its dead-letter queue")
@@ -105,7 +105,7 @@ ten of their group that stay, the command ends with the exit code 3, since there
 
 func (a *app) runRedrive(f *redriveFlags, queue string) error {
 	if f.most < 0 {
-		return usage(fmt.Errorf("--max is %d: pass 1 or more, or leave it out for all", f.most))
+		return usage(fmt.Errorf("--limit is %d: pass 1 or more, or leave it out for all", f.most))
 	}
 	if !(f.rate >= 0 && f.rate < 1e6) {
 		return usage(fmt.Errorf("--rate is %g: pass how many letters a second, or leave it out", f.rate))

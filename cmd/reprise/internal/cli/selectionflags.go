@@ -13,7 +13,7 @@ import (
 // selectionFlags name messages.
 type selectionFlags struct {
 	ids, reasons, attributes, where []string
-	from, group, err, body          string
+	source, group, err, body        string
 	older, newer                    time.Duration
 }
 
@@ -28,7 +28,8 @@ func (f *selectionFlags) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.ids, "id", nil, "message `id`, as it is, or as it was before it was copied; repeatable")
 	flags.StringArrayVar(&f.reasons, "reason", nil, "`reason` why a dead letter was given up; repeatable")
 	flags.StringVar(&f.err, "error", "", "`pattern` for the last error of a dead letter")
-	flags.StringVar(&f.from, "from", "", "`queue` that a dead letter came from: its name")
+	flags.StringVar(&f.source, "source", "", "`queue` that a dead letter came from: its name")
+	rename(flags, "from", "source")
 	flags.StringVar(&f.group, "group", "", "message group `id`")
 	flags.StringVar(&f.body, "body", "", "`pattern` for the body")
 	flags.StringArrayVar(&f.attributes, "attribute", nil, "`name=pattern` for a message attribute; repeatable")
@@ -39,7 +40,7 @@ func (f *selectionFlags) register(flags *pflag.FlagSet) {
 
 // criteria are what the flags say.
 func (f *selectionFlags) criteria() (c operate.Criteria, err error) {
-	c = operate.Criteria{IDs: f.ids, Reasons: f.reasons, Source: f.from, Group: f.group, Error: f.err, Body: f.body, Where: f.where}
+	c = operate.Criteria{IDs: f.ids, Reasons: f.reasons, Source: f.source, Group: f.group, Error: f.err, Body: f.body, Where: f.where}
 	if f.older < 0 || f.newer < 0 {
 		return c, fmt.Errorf("--older-than is %v and --newer-than %v: pass positive durations, such as 2h", f.older, f.newer)
 	}

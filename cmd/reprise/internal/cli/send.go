@@ -46,12 +46,13 @@ type sendFlags struct {
 func (a *app) send(parent string) *cobra.Command {
 	var f sendFlags
 	cmd := &cobra.Command{
-		Use:   "send [MESSAGE...]",
+		Use:   "send QUEUE [MESSAGE...]",
 		Short: "Send messages to a queue",
-		Long: `Send each argument, or each line of a file or of the standard input, as one
-message. Empty lines are skipped. Messages go in batches of ten; those for a FIFO
-queue go one by one, since in a batch one could overtake another. Failed requests
-are repeated; messages that SQS refuses are listed at the end (exit code 3).
+		Long: `Send each MESSAGE, or each line of a file or of the standard input, as one
+message to QUEUE, a name or URL. Empty lines are skipped. Messages go in batches of
+ten; those for a FIFO queue go one by one, since in a batch one could overtake
+another. Failed requests are repeated; messages that SQS refuses are listed at the
+end (exit code 3).
 
 With --messages each line is a whole message in JSON, in the form in which reprise peek,
 search and dead export print it: {"body":"...","attributes":{"tenant":{"type":"String",
@@ -59,13 +60,20 @@ search and dead export print it: {"body":"...","attributes":{"tenant":{"type":"S
 SQS and consumers knew of it (id, sent, receives, death ...) is not sent.
 
 ` + aboutEndpoint,
-		Example: `  ` + parent + ` send --queue orders '{"id":1}' '{"id":2}'
-  ` + parent + ` send --queue orders --file examples/webhooks.jsonl
-  jq -c .[] orders.json | ` + parent + ` send --queue https://sqs.eu-west-1.amazonaws.com/123456789012/orders`,
-		RunE: run(func(args []string) error { return a.runSend(&f, args) }),
+		Example: `  ` + parent + ` send orders '{"id":1}' '{"id":2}'
+  ` + parent + ` send orders --file examples/webhooks.jsonl
+  jq -c .[] orders.json | ` + parent + ` send https://sqs.eu-west-1.amazonaws.com/123456789012/orders`,
+		RunE: run(func(args []string) error {
+			if f.queue == "" && len(args) == 0 {
+				return usage(errors.New("QUEUE is missing: pass the name or URL of a queue, and then messages"))
+			}
+			if f.queue == "" {
+				f.queue, args = args[0], args[1:]
+			}
+			return a.runSend(&f, args)
+		}),
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&f.queue, "queue", "q", "", "`name or URL` of the queue (required)")
 	f.aws.register(flags)
 	flags.StringVarP(&f.file, "file", "f", "", "send the lines of this `file`; - is the standard input")
 	flags.StringVar(&f.group, "group", "", "message group `id`: required by FIFO queues")
@@ -74,9 +82,8 @@ SQS and consumers knew of it (id, sent, receives, death ...) is not sent.
 	flags.BoolVar(&f.messages, "messages", false, "each line is a whole message in JSON")
 	flags.Float64Var(&f.rate, "rate", 0, "send at most so many a second (default: as fast as SQS takes them)")
 	f.output.register(flags)
-	if err := cmd.MarkFlagRequired("queue"); err != nil {
-		panic(err) // the flag is defined above
-	}
+	flags.StringVarP(&f.queue, "queue", "q", "", "")
+	markFormer(flags.Lookup("queue"), "", parent+" send QUEUE")
 	return cmd
 }
 

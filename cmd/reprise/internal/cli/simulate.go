@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,7 +21,7 @@ type simulateFlags struct {
 	replay   string
 	fit      *simreport.Fit // of replay; nil: none
 
-	policy                             string
+	retry                              string
 	messages                           int
 	rate                               float64
 	lasts                              time.Duration
@@ -36,11 +34,10 @@ type simulateFlags struct {
 	fifo, noBreaker, probe, fluid      bool
 	seed                               uint64
 
-	comparing           bool
-	sweep, find, format string
+	comparing   bool
+	sweep, find string
+	report      reportFlags
 }
-
-var simulateFormats = []string{"text", "json", "csv", "svg", "html"}
 
 // maxScenario bounds the files that are read: a series of a million periods has some megabytes.
 const maxScenario = 16 << 20
@@ -75,10 +72,10 @@ the policy and the fleet say what ran then; variants say what could have run.
 
 Parameters: ` + simreport.ParameterNames() + `.
 Metrics: ` + simreport.MetricNames() + `.`,
-		Example: `  reprise simulate --messages 10000 --failing 20% --policy 'exponential(base=1s,max=5m)'
+		Example: `  reprise simulate --messages 10000 --failing 20% --retry 'exponential(base=1s,max=5m)'
   reprise simulate --rate 50 --for 2h --outage 20m@30m --consumers 4 --compare breaker=on breaker=off
   reprise simulate --scenario orders.yaml --sweep base=1s..1m --find 'p99<10m, dead=0'
-  reprise simulate --scenario orders.yaml --format html > orders.html
+  reprise simulate --scenario orders.yaml -o html > orders.html
   reprise simulate --replay incident.csv --no-breaker --compare breaker=off breaker=on`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -89,7 +86,8 @@ Metrics: ` + simreport.MetricNames() + `.`,
 	flags.StringVar(&f.scenario, "scenario", "", "a YAML `file` with the scenario; - is the standard input")
 	flags.StringVar(&f.arrivals, "arrivals", "", "a `file` with the metric NumberOfMessagesSent as CloudWatch gives it, JSON or CSV: as many messages arrive")
 	flags.StringVar(&f.replay, "replay", "", "a `file` with an incident in periods, CSV or JSON: arrived, attempts, done; also oldest, takes, dead; or what tail -o json has printed")
-	flags.StringVar(&f.policy, "policy", "", "retry `policy` (default: that of a consumer)")
+	flags.StringVar(&f.retry, "retry", "", "retry `policy` (default: that of a consumer)")
+	rename(flags, "policy", "retry")
 	flags.IntVar(&f.messages, "messages", 0, "how many messages are in the queue at the start")
 	flags.Float64Var(&f.rate, "rate", 0, "how many messages a second arrive, for as long as --for or --horizon")
 	flags.DurationVar(&f.lasts, "for", 0, "how long messages arrive at --rate (default: until the horizon)")
@@ -117,7 +115,7 @@ Metrics: ` + simreport.MetricNames() + `.`,
 	flags.BoolVar(&f.comparing, "compare", false, "compare the VARIANTs; with one, also the scenario as it is")
 	flags.StringVar(&f.sweep, "sweep", "", "vary one parameter: `base=1s..1m`, or concurrency=10,20,50")
 	flags.StringVar(&f.find, "find", "", "conditions on metrics, such as `'p99<10m, dead=0'`")
-	flags.StringVar(&f.format, "format", simulateFormats[0], strings.Join(simulateFormats, ", "))
+	f.report.register(flags, "csv", "svg", "html")
 	cmd.AddCommand(a.simulateSchedule(), a.simulateContention(), a.simulateAsyncLambda())
 	return cmd
 }
@@ -149,12 +147,12 @@ func (a *app) runSimulate(f *simulateFlags, changed func(string) bool, args []st
 		}
 	}
 	shown.done()
-	if f.fit != nil && f.format == simulateFormats[0] {
+	if f.fit != nil && f.report.form.Index() == 0 {
 		if _, err := io.WriteString(a.stdout, f.fit.Beside(report.Runs[0].Result)); err != nil {
 			return err
 		}
 	}
-	if err := a.printSimulation(f.format, report); err != nil {
+	if err := a.printSimulation(&f.report, report); err != nil {
 		return err
 	}
 	if interrupted != nil {
@@ -211,10 +209,8 @@ func (f *simulateFlags) variants(stdin io.Reader, changed func(string) bool, arg
 		}
 	}
 	switch {
-	case !slices.Contains(simulateFormats, f.format):
-		return nil, nil, fmt.Errorf("--format is %q: pass %s", f.format, strings.Join(simulateFormats, ", "))
 	case len(args) > 0 && !f.comparing:
-		return nil, nil, fmt.Errorf("%q is an argument: pass a policy as --policy, or variants after --compare", args[0])
+		return nil, nil, fmt.Errorf("%q is an argument: pass a policy as --retry, or variants after --compare", args[0])
 	case f.comparing && len(args) == 0:
 		return nil, nil, errors.New("--compare has nothing to compare: pass variants, such as breaker=on breaker=off")
 	case f.comparing && f.sweep != "":
@@ -289,24 +285,15 @@ func readBounded(stdin io.Reader, name string, most int64) ([]byte, error) {
 	return text, err
 }
 
-func (a *app) printSimulation(format string, r simreport.Report) error {
-	var text []byte
-	var err error
-	switch format {
-	case "json":
-		text, err = r.JSON()
-	case "csv":
-		text, err = r.CSV()
-	case "svg":
-		text = []byte(r.SVG())
-	case "html":
-		text = []byte(r.HTML())
-	default:
-		t := terminal.New(a.stdout.file, os.Getenv)
-		text = []byte(r.Text(t.Width(), t.Unicode()))
-	}
-	if err == nil {
-		_, err = a.stdout.Write(text)
-	}
-	return err
+func (a *app) printSimulation(f *reportFlags, r simreport.Report) error {
+	return a.printReport(f, renderings{
+		"table": func() ([]byte, error) {
+			t := terminal.New(a.stdout.file, os.Getenv)
+			return []byte(r.Text(t.Width(), t.Unicode())), nil
+		},
+		"json": r.JSON,
+		"csv":  r.CSV,
+		"svg":  func() ([]byte, error) { return []byte(r.SVG()), nil },
+		"html": func() ([]byte, error) { return []byte(r.HTML()), nil },
+	})
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,12 +14,10 @@ import (
 	"github.com/reprise-sqs/reprise/simulate"
 )
 
-// aloneFormats are those of what has no queue.
-var aloneFormats = []string{"text", "json", "csv", "svg"}
-
 func (a *app) simulateSchedule() *cobra.Command {
 	var messages int
-	var failing, format string
+	var failing string
+	var report reportFlags
 	var takes time.Duration
 	var seed uint64
 	cmd := &cobra.Command{
@@ -31,7 +27,7 @@ func (a *app) simulateSchedule() *cobra.Command {
 many retries fall together after all messages failed together, and what is known in
 closed form. Waits on SQS are rounded up to whole seconds.`,
 		Example: `  reprise simulate schedule 'exponential(base=1s,max=1h) attempts=10'
-  reprise simulate schedule 'constant(5m) jitter=none' 'constant(5m) jitter=full' --format svg > herd.svg`,
+  reprise simulate schedule 'constant(5m) jitter=none' 'constant(5m) jitter=full' -o svg > herd.svg`,
 		Args: cobra.MinimumNArgs(1),
 	}
 	flags := cmd.Flags()
@@ -39,7 +35,7 @@ closed form. Waits on SQS are rounded up to whole seconds.`,
 	flags.StringVar(&failing, "failing", "100%", "the `share` of attempts that fail")
 	flags.DurationVar(&takes, "takes", 0, "how long an attempt takes")
 	flags.Uint64Var(&seed, "seed", 0, "selects the messages")
-	flags.StringVar(&format, "format", aloneFormats[0], strings.Join(aloneFormats, ", "))
+	report.register(flags, "csv", "svg")
 	cmd.RunE = run(func(args []string) error {
 		fails, err := simreport.ReadShare(failing)
 		switch {
@@ -51,8 +47,6 @@ closed form. Waits on SQS are rounded up to whole seconds.`,
 			return usage(fmt.Errorf("--messages is %d: pass 1 to %d", messages, simulate.MaxMessages))
 		case takes < 0 || takes > retry.MaxVisibility:
 			return usage(fmt.Errorf("--takes is %v: pass a time up to %v", takes, retry.MaxVisibility))
-		case !slices.Contains(aloneFormats, format):
-			return usage(fmt.Errorf("--format is %q: pass %s", format, strings.Join(aloneFormats, ", ")))
 		}
 		ctx, stop := a.interruptible()
 		defer stop()
@@ -84,7 +78,7 @@ closed form. Waits on SQS are rounded up to whole seconds.`,
 		}
 		shown.done()
 		t := terminal.New(a.stdout.file, os.Getenv)
-		if err := a.printAs(format, func() string { return all.Text(t.Width(), t.Unicode()) }, all.JSON, all.CSV, all.SVG); err != nil {
+		if err := a.printAs(&report, func() string { return all.Text(t.Width(), t.Unicode()) }, all.JSON, all.CSV, all.SVG); err != nil {
 			return err
 		}
 		if interrupted != nil {
@@ -98,7 +92,7 @@ closed form. Waits on SQS are rounded up to whole seconds.`,
 func (a *app) simulateContention() *cobra.Command {
 	var clients []int
 	var trials int
-	var format string
+	var report reportFlags
 	var seed uint64
 	cmd := &cobra.Command{
 		Use:   "contention",
@@ -112,11 +106,9 @@ concurrency control, and wait after each conflict.`,
 	flags.IntSliceVar(&clients, "clients", []int{10, 50, 100, 150, 190}, "the `numbers` of clients")
 	flags.IntVar(&trials, "trials", 100, "how often each is repeated; the results are means")
 	flags.Uint64Var(&seed, "seed", 0, "selects the draws")
-	flags.StringVar(&format, "format", aloneFormats[0], strings.Join(aloneFormats, ", "))
+	report.register(flags, "csv", "svg")
 	cmd.RunE = run(func([]string) error {
 		switch {
-		case !slices.Contains(aloneFormats, format):
-			return usage(fmt.Errorf("--format is %q: pass %s", format, strings.Join(aloneFormats, ", ")))
 		case trials < 1 || trials > 1_000_000:
 			return usage(fmt.Errorf("--trials is %d: pass 1 to 1000000", trials))
 		}
@@ -133,7 +125,7 @@ concurrency control, and wait after each conflict.`,
 		if err != nil && ctx.Err() == nil {
 			return err
 		}
-		if err := a.printAs(format, all.Text, all.JSON, all.CSV, all.SVG); err != nil {
+		if err := a.printAs(&report, all.Text, all.JSON, all.CSV, all.SVG); err != nil {
 			return err
 		}
 		if err != nil {
@@ -177,22 +169,12 @@ func contend(ctx context.Context, c simulate.Contention, clients []int, shown *s
 	return all, nil
 }
 
-// printAs prints one of several forms.
-func (a *app) printAs(format string, text func() string, json, csv func() ([]byte, error), svg func() string) error {
-	var out []byte
-	var err error
-	switch format {
-	case "json":
-		out, err = json()
-	case "csv":
-		out, err = csv()
-	case "svg":
-		out = []byte(svg())
-	default:
-		out = []byte(text())
-	}
-	if err == nil {
-		_, err = a.stdout.Write(out)
-	}
-	return err
+// printAs prints a report that has no other forms.
+func (a *app) printAs(f *reportFlags, text func() string, json, csv func() ([]byte, error), svg func() string) error {
+	return a.printReport(f, renderings{
+		"table": func() ([]byte, error) { return []byte(text()), nil },
+		"json":  json,
+		"csv":   csv,
+		"svg":   func() ([]byte, error) { return []byte(svg()), nil },
+	})
 }

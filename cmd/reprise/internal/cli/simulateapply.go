@@ -39,7 +39,7 @@ func (f *simulateFlags) apply(s *simulate.Scenario, changed func(string) bool) e
 	put(set, "horizon", &s.Horizon, f.horizon)
 	put(set, "seed", &s.Seed, f.seed)
 	put(set, "fluid", &s.Fluid, f.fluid)
-	set("policy", func() error { return s.Policy.UnmarshalText([]byte(f.policy)) })
+	set("retry", func() error { return s.Policy.UnmarshalText([]byte(f.retry)) })
 	set("takes", func() error { return s.Handler.Takes.UnmarshalText([]byte(f.takes)) })
 	set("permanent", func() (err error) {
 		s.Handler.Permanent, err = simreport.ReadShare(f.permanent)

@@ -2,8 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,9 +13,10 @@ import (
 
 // asyncFlags are those of simulate async-lambda that are not fields of the simulation.
 type asyncFlags struct {
-	failing, takes, receive, format string
-	outages                         []string
-	articleAge                      bool
+	failing, takes, receive string
+	outages                 []string
+	articleAge              bool
+	report                  reportFlags
 }
 
 func (a *app) simulateAsyncLambda() *cobra.Command {
@@ -51,7 +50,7 @@ that was published with "Async Lambda Function Retries with Backoff and Jitter":
 	flags.BoolVar(&f.articleAge, "article-age", false, "simulate each policy also with the age as the article's program takes it")
 	flags.DurationVar(&s.Horizon, "horizon", 48*time.Hour, "when the simulation ends")
 	flags.Uint64Var(&s.Seed, "seed", 0, "selects the draws")
-	flags.StringVar(&f.format, "format", aloneFormats[0], strings.Join(aloneFormats, ", "))
+	f.report.register(flags, "csv", "svg")
 	cmd.RunE = run(func(args []string) error {
 		policies, err := f.read(&s, args)
 		if err != nil {
@@ -64,9 +63,6 @@ that was published with "Async Lambda Function Retries with Backoff and Jitter":
 
 // read checks the flags, sets what they say, and returns the policies.
 func (f *asyncFlags) read(s *simulate.AsyncLambda, args []string) (policies []retry.Policy, err error) {
-	if !slices.Contains(aloneFormats, f.format) {
-		return nil, fmt.Errorf("--format is %q: pass %s", f.format, strings.Join(aloneFormats, ", "))
-	}
 	if s.Events < 1 {
 		return nil, fmt.Errorf("--events is %d: pass at least 1", s.Events)
 	}
@@ -138,7 +134,7 @@ simulating:
 		}
 	}
 	shown.done()
-	if err := a.printAs(f.format, all.Text, all.JSON, all.CSV, all.SVG); err != nil {
+	if err := a.printAs(&f.report, all.Text, all.JSON, all.CSV, all.SVG); err != nil {
 		return err
 	}
 	if interrupted != nil {

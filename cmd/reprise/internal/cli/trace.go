@@ -41,7 +41,7 @@ the dead-letter queue alone, reprise trace ID QUEUE-dead, it is not.
 		RunE: run(func(args []string) error { return a.runTrace(&f, args[0], args[1:]) }),
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&f.yes, "yes", false, "look although SQS may move messages to the dead-letter queue for it")
+	flags.BoolVar(&f.yes, "yes", false, aboutYes)
 	f.control.registerProcess(flags)
 	f.output.register(flags)
 	f.aws.register(flags)

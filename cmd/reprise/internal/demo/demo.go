@@ -314,6 +314,6 @@ func (r *run) printCommands() {
 	out := r.cfg.Out
 	out.Printf("")
 	out.Printf("Everything is left running until Ctrl-C. Try:")
-	out.Printf("  reprise send --queue %s '{\"hello\":1}'", r.queues.URL(queueName))
+	out.Printf("  reprise send %s '{\"hello\":1}'", r.queues.URL(queueName))
 	out.Printf("  aws sqs receive-message --endpoint-url %s --region us-east-1 --no-sign-request --queue-url %s --message-attribute-names All", r.queues.endpoint(), r.queues.URL(deadName))
 }

@@ -35,7 +35,7 @@ func (f Form) queueOr(other string) string {
 
 // command is the command that simulates the same.
 func (f Form) command() string {
-	words := []string{"reprise simulate", "--policy " + quoted(f.PolicyText())}
+	words := []string{"reprise simulate", "--retry " + quoted(f.PolicyText())}
 	add := func(flag, value string) { words = append(words, "--"+flag+" "+value) }
 	if f.Messages > 0 {
 		add("messages", strconv.Itoa(f.Messages))

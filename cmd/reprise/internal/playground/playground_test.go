@@ -215,7 +215,7 @@ func TestPastedCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := strings.Join([]string{
-		"reprise simulate", "--policy 'constant(7s) jitter=none attempts=3 age=1h'", "--messages 11", "--rate 2.5", "--for 21m", "--failing 4%", "--takes 300ms",
+		"reprise simulate", "--retry 'constant(7s) jitter=none attempts=3 age=1h'", "--messages 11", "--rate 2.5", "--for 21m", "--failing 4%", "--takes 300ms",
 		"--outage 5m@13m", "--capacity 40/s", "--consumers 3", "--concurrency 6", "--seed 9",
 		"--compare breaker=on", "'linear(base=5s,step=10s,max=1h) jitter=none attempts=5 age=48h'", "breaker=off",
 	}, " \\\n  ") + "\n"

@@ -80,7 +80,7 @@ func TestMaxIsExact(t *testing.T) {
 			report := redriven(t, dead, redrive.Redrive{Max: most})
 			selected = min(most, all)
 			if report.Sent[source.URL()] != selected || len(source.Messages()) != selected || len(dead.Messages()) != all-selected {
-				t.Errorf("--max %d: sent %v, the source holds %d and the queue %d", most, report.Sent, len(source.Messages()), len(dead.Messages()))
+				t.Errorf("limit %d: sent %v, the source holds %d and the queue %d", most, report.Sent, len(source.Messages()), len(dead.Messages()))
 			}
 			once(t, all, source, dead)
 			visible(t, dead)

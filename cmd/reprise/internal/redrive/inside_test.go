@@ -183,7 +183,7 @@ func TestInsideMaxRateStop(t *testing.T) {
 			source, dead := lettersOf(t, 1200)
 			report := inside(t, dead, redrive.Redrive{Max: most})
 			if sent := min(most, 1200); report.Sent[source.URL()] != sent || len(source.Messages()) != sent || len(dead.Messages()) != 1200-sent {
-				t.Errorf("--max %d: %+v", most, report)
+				t.Errorf("limit %d: %+v", most, report)
 			}
 			once(t, 1200, source, dead)
 		})

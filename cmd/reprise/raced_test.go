@@ -31,7 +31,7 @@ var raced = []string{
 	// Tests of the pages and commands that show a process at work.
 	"TestLiveEvents", "TestTail", "TestTop", "TestDashboardOverview", "TestDashboardSurvivesARestart", "TestDashboardLocal",
 	// Signals.
-	"TestUpDrains", "TestUpSecondSignal", "TestAttackSecondSignal", "TestAttackStop", "TestAttackStopAtOnce", "TestDemoInterrupted", "TestBenchStopped",
+	"TestUpDrains", "TestUpSecondSignal", "TestAttackSecondSignal", "TestAttackStop", "TestAttackStopAtOnce", "TestDemoInterrupted",
 	"TestLambdaUpStopped",
 	// Functions on this machine.
 	"TestLambdaUp", "TestLambdaUpWatch", "TestAsyncLambdaRetries", "TestAsyncLambdaDuplicates",

@@ -249,9 +249,6 @@ func (a *API) oldestExport() (oldest *job) {
 	return oldest
 }
 
-// maxPace bounds the wait for the rate, whose number of nanoseconds would overflow.
-const maxPace = 100 * 365 * 24 * time.Hour
-
 // pace waits until the rate permits the next message, and reports whether the job goes on.
 func (a *API) pace(ctx context.Context, j *job, began time.Time) bool {
 	return a.await(ctx, j, j.permits(began))
@@ -262,7 +259,7 @@ func (j *job) permits(began time.Time) time.Time {
 	if j.request.Rate == 0 || j.request.DryRun {
 		return began
 	}
-	return began.Add(time.Duration(min(float64(j.Done)/j.request.Rate, maxPace.Seconds()) * float64(time.Second)))
+	return began.Add(operate.Pace(j.Done, j.request.Rate))
 }
 
 // await waits until that time, and reports whether the job goes on.

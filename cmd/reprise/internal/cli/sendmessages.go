@@ -100,7 +100,7 @@ func paced(ctx context.Context, messages iter.Seq2[message, error], rate float64
 	return func(yield func(message, error) bool) {
 		began, n := time.Now(), 0
 		for m, err := range messages {
-			due := began.Add(time.Duration(float64(n) / rate * float64(time.Second)))
+			due := began.Add(operate.Pace(n, rate))
 			n++
 			select {
 			case <-time.After(time.Until(due)):

@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"time"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
 )
 
 // atOnce returns how many batches may be in flight at once.
@@ -55,14 +57,8 @@ func (p *run) turn(n int) time.Time {
 	return p.nextAt
 }
 
-// longestTurn limits how long some letters take at a rate: the smallest rates would need longer than a
-// duration can be.
-const longestTurn = 100 * 365 * 24 * time.Hour
-
 // takes returns how long n letters take at the rate.
-func (p *run) takes(n int) time.Duration {
-	return time.Duration(min(float64(n)/p.Rate, longestTurn.Seconds()) * float64(time.Second))
-}
+func (p *run) takes(n int) time.Duration { return operate.Pace(n, p.Rate) }
 
 // await waits until that time. It returns false if the run ends earlier.
 func (p *run) await(ctx context.Context, stop <-chan struct{}, then time.Time) bool {

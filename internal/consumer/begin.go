@@ -133,9 +133,9 @@ func (c *Machine) isolate(d *Delivery, now time.Time) {
 }
 
 // giveBackForNow gives d back while another message runs alone: for twice as long each time,
-// because a marked message is copied each time, and a copy may become two if the reply is lost. That
-// holds also if it only came before the others had had their time: without it, one of some thousand
-// messages became eleven where a twentieth of the replies is lost.
+// because a marked message is copied each time, and a copy may become two if the reply is lost. So
+// also if it only came before the others had had their time: copied as often as that, single messages
+// became eleven where a twentieth of the replies is lost.
 func (c *Machine) giveBackForNow(d *Delivery, now time.Time) {
 	releases := c.releases(d, now)
 	known := c.memory.Note(d.ID, now)

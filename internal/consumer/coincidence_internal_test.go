@@ -53,6 +53,10 @@ func TestShareOfLosses(t *testing.T) {
 		if got := l.share(d); math.Abs(got-test.want) > 1e-9 {
 			t.Errorf("of %v replies and %v leases, with %d in a thousand carried: %v, want %v", test.replies, test.leases, test.carried, got, test.want)
 		}
+		d.History.Alone = 0
+		if got, want := l.share(d), min(test.replies+test.leases, mostLost); math.Abs(got-want) > 1e-9 {
+			t.Errorf("without the mark: %v, want what is measured here, %v", got, want)
+		}
 	}
 }
 

@@ -101,9 +101,9 @@ func (d *Delivery) Seed() string {
 // marked reports whether d must run alone: its history carries the mark.
 func (d *Delivery) marked() bool { return d.History != nil && d.History.Alone > 0 }
 
-// carriedLosses returns which share of receives came to nothing where d was marked.
+// carriedLosses returns which share of receives came to nothing where d was marked; 0 if it is not.
 func (d *Delivery) carriedLosses() float64 {
-	if d.History == nil {
+	if !d.marked() {
 		return 0
 	}
 	return float64(d.History.Losses) / history.MaxLosses

@@ -81,6 +81,7 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"up", "--exec", "true", "--timeout", "soon"}, 2, []string{`"soon"`, "--timeout"}},
 		{[]string{"up", "--exec", "true", "--addr", taken.Addr().String()}, 1, []string{"taken"}},
 		{[]string{"send"}, 2, []string{"QUEUE is missing"}},
+		{[]string{"send", `{"id":1}`}, 2, []string{`QUEUE "{\"id\":1}"`, "neither a name nor a URL"}},
 		{[]string{"send", "q", "--endpoint", nobody, "hello"}, 1, []string{nobody, "reprise serve"}},
 		{[]string{"send", nobody + "/000000000000/q", "hello"}, 1, []string{nobody, "reprise serve"}},
 		{[]string{"send", "q", "--endpoint", "localhost", "hello"}, 1, []string{`"localhost"`, "http://"}},

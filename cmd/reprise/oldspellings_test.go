@@ -1,13 +1,9 @@
 package main_test
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/goccy/go-yaml"
-	"github.com/google/go-cmp/cmp"
 )
 
 // TestFormerSpellings: what an earlier version called otherwise does the same, and a line says what replaces it.
@@ -58,41 +54,4 @@ func TestFormerSpellings(t *testing.T) {
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(text, "\n")
 	return strings.TrimPrefix(line, "reprise: ")
-}
-
-// TestReportsInForms: plan and simulate print their reports in each of their forms; YAML says what JSON does, and the
-// environment chooses where no flag does.
-func TestReportsInForms(t *testing.T) {
-	t.Parallel()
-	const policy = "constant(1s) attempts=2"
-	for _, args := range [][]string{{"plan", policy}, {"simulate", "--messages", "3"}, {"simulate", "schedule", policy, "--messages", "9"}, {"simulate", "async-lambda", policy, "--events", "9"}} {
-		asJSON := reprise(t, "", append(args, "-o", "json")...)
-		asYAML := reprise(t, "", append(args, "-o", "yaml")...)
-		if asJSON.code != 0 || asYAML.code != 0 || !sameValue(t, asJSON.stdout, asYAML.stdout) {
-			t.Errorf("%q: exit codes %d and %d, %s%s", args, asJSON.code, asYAML.code, asJSON.stdout, asYAML.stdout)
-		}
-		if got := reprise(t, "", append(args, "-o", "nothing")...); got.code != 2 || !strings.Contains(got.stderr, "use table, json, yaml") {
-			t.Errorf("%q: exit code %d, %s", args, got.code, got.stderr)
-		}
-	}
-}
-
-// sameValue reports whether a document of JSON and one of YAML say the same.
-func sameValue(t *testing.T, asJSON, asYAML string) bool {
-	t.Helper()
-	var one, other any
-	if err := json.Unmarshal([]byte(asJSON), &one); err != nil {
-		t.Fatalf("%v: %.1000s", err, asJSON)
-	}
-	if err := yaml.Unmarshal([]byte(asYAML), &other); err != nil {
-		t.Fatalf("%v: %.1000s", err, asYAML)
-	}
-	text, err := json.Marshal(other)
-	if err == nil {
-		err = json.Unmarshal(text, &other)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cmp.Equal(one, other)
 }

@@ -4,7 +4,9 @@ package main_test
 
 import (
 	"encoding/json"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -79,7 +81,14 @@ func TestActionsInJSON(t *testing.T) {
 	t.Parallel()
 	_, endpoint := serve(t, "--queue", "orders,dead-letter=orders-dead", "--queue", "other")
 	orders, other, dead := *queueURL(endpoint, "orders"), *queueURL(endpoint, "other"), *queueURL(endpoint, "orders-dead")
+	letters := filepath.Join(t.TempDir(), "letters.jsonl")
+	if err := os.WriteFile(letters, []byte(`{"body":"imported"}`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, test := range []struct{ args, want string }{
+		{"dead import orders-dead " + letters + " --dry-run", `{"queue":"` + dead + `","dry_run":true,"sent":1,"refused":0,"requests":0}`},
+		{"dead import orders-dead " + letters, `{"queue":"` + dead + `","sent":1,"refused":0,"requests":1}`},
+		{"dead delete orders-dead --all --yes", `{"queue":"` + dead + `","deleted":1}`},
 		{"send orders a b c", `{"queue":"` + orders + `","sent":3,"refused":0,"requests":1}`},
 		{"move orders other --limit 2 --dry-run", `{"queue":"` + orders + `","dry_run":true,"sent":{"` + other + `":2},"left":{}}`},
 		{"move orders other --limit 2", `{"queue":"` + orders + `","sent":{"` + other + `":2},"left":{}}`},
@@ -136,4 +145,48 @@ func TestDirectoriesInJSON(t *testing.T) {
 	if diff := cmp.Diff([]any{parent + "/copy", 1, 5, 1, true}, []any{sound.Directory, sound.Queues[0].Messages, sound.Queues[0].Bytes, sound.Messages, strings.HasSuffix(got.stdout, ":orders")}); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+}
+
+// TestReportsInForms: plan and simulate print their reports in YAML, which says what JSON does, and the environment
+// chooses the form where no flag does.
+func TestReportsInForms(t *testing.T) {
+	t.Parallel()
+	const policy = "constant(1s) attempts=2"
+	for _, args := range [][]string{{"plan", policy}, {"simulate", "--messages", "3"}, {"simulate", "schedule", policy, "--messages", "9"}, {"simulate", "async-lambda", policy, "--events", "9"}} {
+		asJSON := reprise(t, "", append(args, "-o", "json")...)
+		asYAML := reprise(t, "", append(args, "-o", "yaml")...)
+		if asJSON.code != 0 || asYAML.code != 0 || !sameValue(t, asJSON.stdout, asYAML.stdout) {
+			t.Errorf("%q: exit codes %d and %d, %s%s", args, asJSON.code, asYAML.code, asJSON.stdout, asYAML.stdout)
+		}
+		for env, want := range map[string]string{"REPRISE_OUTPUT=json": asJSON.stdout, "REPRISE_OUTPUT=yaml": asYAML.stdout, "REPRISE_OUTPUT=": reprise(t, "", args...).stdout} {
+			cmd := exec.Command(program(t), args...)
+			cmd.Env = environment(env)
+			if out, err := cmd.Output(); err != nil || string(out) != want {
+				t.Errorf("%s %q: %v, %s", env, args, err, out)
+			}
+		}
+		if got := reprise(t, "", append(args, "-o", "nothing")...); got.code != 2 || !strings.Contains(got.stderr, "use table, json, yaml") {
+			t.Errorf("%q: exit code %d, %s", args, got.code, got.stderr)
+		}
+	}
+}
+
+// sameValue reports whether a document of JSON and one of YAML say the same.
+func sameValue(t *testing.T, asJSON, asYAML string) bool {
+	t.Helper()
+	var one, other any
+	if err := json.Unmarshal([]byte(asJSON), &one); err != nil {
+		t.Fatalf("%v: %.1000s", err, asJSON)
+	}
+	if err := yaml.Unmarshal([]byte(asYAML), &other); err != nil {
+		t.Fatalf("%v: %.1000s", err, asYAML)
+	}
+	text, err := json.Marshal(other)
+	if err == nil {
+		err = json.Unmarshal(text, &other)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cmp.Equal(one, other)
 }

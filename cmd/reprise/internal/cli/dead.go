@@ -49,7 +49,7 @@ Then those that are in flight or delayed count, too. Otherwise the letters are r
 
 ` + aboutOperatorEndpoint,
 		Example: `  reprise dead orders-dead
-  reprise dead orders-dead --newer-than 24h --source orders --json
+  reprise dead orders-dead --newer-than 24h --source orders -o json
   reprise redrive orders-dead --error 'connection refused' --dry-run
   reprise dead export orders-dead --reason permanent --file letters.jsonl
   reprise dead delete orders-dead --error 'card .* was refused'`,

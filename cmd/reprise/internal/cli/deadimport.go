@@ -76,14 +76,15 @@ func (a *app) runDeadImport(f *importFlags, queue, path string) error {
 		return err
 	}
 	if f.dryRun {
-		return a.printImport(f, t.url, n, 0)
+		would := sentMessages{Queue: t.url, DryRun: true, Sent: int64(n)}
+		return a.printSent(f.output.as(), would, fmt.Sprintf("%s would be sent to %s", plural.Of(n, "dead letter"), t.url))
 	}
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return fmt.Errorf("FILE %s cannot be read twice: copy it to a file: %w", path, err)
 	}
 	report, err := sendAll(ctx, t.client, t.url, paced(ctx, letters(), f.rate))
 	if err == nil || report.Sent > 0 {
-		if problem := a.printImport(f, t.url, int(report.Sent), len(report.refused)); problem != nil {
+		if problem := a.printSent(f.output.as(), report.to(t.url), fmt.Sprintf("%d sent to %s", report.Sent, t.url)); problem != nil {
 			return problem
 		}
 	}
@@ -95,24 +96,6 @@ func (a *app) runDeadImport(f *importFlags, queue, path string) error {
 		return t.failed(ctx, err, "SendMessage")
 	case len(report.refused) > 0:
 		return unsettled(fmt.Errorf("not sent: %s", plural.Of(len(report.refused), "dead letter")))
-	}
-	return nil
-}
-
-// printImport prints how many letters were sent or, by a dry run, would be.
-func (a *app) printImport(f *importFlags, queueURL string, sent, refused int) error {
-	switch as := f.output.as(); {
-	case as != asText:
-		return a.printValue(as, struct {
-			Queue   string `json:"queue"`
-			DryRun  bool   `json:"dry_run,omitempty"` // Sent is what would be sent
-			Sent    int    `json:"sent"`
-			Refused int    `json:"refused"` // each is named on the standard error
-		}{queueURL, f.dryRun, sent, refused})
-	case f.dryRun:
-		fmt.Fprintf(a.stdout, "%s would be sent to %s\n", plural.Of(sent, "dead letter"), queueURL)
-	default:
-		fmt.Fprintf(a.stdout, "%d sent to %s\n", sent, queueURL)
 	}
 	return nil
 }

@@ -70,6 +70,9 @@ SQS and consumers knew of it (id, sent, receives, death ...) is not sent.
 			if f.queue == "" {
 				f.queue, args = args[0], args[1:]
 			}
+			if _, err := queueName("QUEUE", f.queue); err != nil {
+				return usage(err)
+			}
 			return a.runSend(&f, args)
 		}),
 	}
@@ -114,7 +117,8 @@ func (a *app) runSend(f *sendFlags, args []string) error {
 	}
 	report, err := sendAll(ctx, client, queueURL, paced(ctx, messages, f.rate))
 	if err == nil || report.Sent > 0 {
-		if problem := a.printSent(f.output.as(), queueURL, report); problem != nil {
+		text := fmt.Sprintf("%d sent to %s in %s", report.Sent, queueURL, plural.Of(report.Requests, "request"))
+		if problem := a.printSent(f.output.as(), report.to(queueURL), text); problem != nil {
 			return problem
 		}
 	}
@@ -130,17 +134,26 @@ func (a *app) runSend(f *sendFlags, args []string) error {
 	return nil
 }
 
-func (a *app) printSent(as form, queueURL string, report sendReport) error {
-	if as == asText {
-		fmt.Fprintf(a.stdout, "%d sent to %s in %s\n", report.Sent, queueURL, plural.Of(report.Requests, "request"))
-		return nil
+// sentMessages says what was sent, for programs.
+type sentMessages struct {
+	Queue    string `json:"queue"`
+	DryRun   bool   `json:"dry_run,omitempty"` // Sent is what would be sent
+	Sent     int64  `json:"sent"`
+	Refused  int    `json:"refused"` // each is named on the standard error
+	Requests int64  `json:"requests"`
+}
+
+func (r *sendReport) to(queueURL string) sentMessages {
+	return sentMessages{Queue: queueURL, Sent: r.Sent, Refused: len(r.refused), Requests: r.Requests}
+}
+
+// printSent prints what was sent; text says it in words.
+func (a *app) printSent(as form, s sentMessages, text string) error {
+	if as != asText {
+		return a.printValue(as, s)
 	}
-	return a.printValue(as, struct {
-		Queue    string `json:"queue"`
-		Sent     int64  `json:"sent"`
-		Refused  int    `json:"refused"` // each is named on the standard error
-		Requests int64  `json:"requests"`
-	}{queueURL, report.Sent, len(report.refused), report.Requests})
+	fmt.Fprintln(a.stdout, text)
+	return nil
 }
 
 // message is a message to send.

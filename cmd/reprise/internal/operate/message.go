@@ -218,7 +218,7 @@ func WaitsText(messages []Message, now time.Time) string {
 	var b strings.Builder
 	for i, r := range order {
 		if i == maxReasons {
-			fmt.Fprintf(&b, "and %s: --json has the reason of each message\n", plural.Of(len(order)-i, "more reason"))
+			fmt.Fprintf(&b, "and %s: -o json has the reason of each message\n", plural.Of(len(order)-i, "more reason"))
 			break
 		}
 		w := waits[r]

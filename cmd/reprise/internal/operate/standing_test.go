@@ -123,7 +123,7 @@ func TestWaitsText(t *testing.T) {
 	for i := range 20 {
 		many = append(many, message("held back", "behind "+strings.Repeat("m", i+1), "", 0))
 	}
-	if got := operate.WaitsText(many, at); strings.Count(got, "\n") != 9 || !strings.Contains(got, "and 12 more reasons: --json") {
+	if got := operate.WaitsText(many, at); strings.Count(got, "\n") != 9 || !strings.Contains(got, "and 12 more reasons: -o json") {
 		t.Errorf("20 reasons:\n%s", got)
 	}
 }

@@ -62,7 +62,7 @@ func measureOf(label string) int {
 }
 
 // ReadIncident reads an incident: CSV with a time in the first column and a heading for each of the
-// others, the JSON of get-metric-data, or the lines of reprise tail --json. Columns that it does not
+// others, the JSON of get-metric-data, or the lines of reprise tail -o json. Columns that it does not
 // know are ignored.
 func ReadIncident(text []byte) (*Incident, error) {
 	points := make([][]point, len(measures))

@@ -115,7 +115,7 @@ func TestIncident(t *testing.T) {
 	}
 }
 
-// tail is what reprise tail --json prints of a simulation.
+// tail is what reprise tail -o json prints of a simulation.
 func tail(t *testing.T, s simulate.Scenario) string {
 	t.Helper()
 	s.Trace = 1_000_000
@@ -186,7 +186,7 @@ func TestTailThatIsSpoilt(t *testing.T) {
 	const one = `{"event":"attempt","queue":"orders","at":"2026-01-31T09:00:00Z","message":"m","attempt":1,"duration_ms":5,"outcome":"delete"}`
 	for text, want := range map[string]string{
 		`{"event":"breaker"}`: "no attempt is among the events: record them",
-		one + "\n{":           "event 2 is not as reprise tail --json writes it",
+		one + "\n{":           "event 2 is not as reprise tail -o json writes it",
 		one + strings.ReplaceAll(one, "orders", "bills"):          `event 2 is of queue "bills", the first of "orders"`,
 		`{"event":"attempt","message":"m"}`:                       "without a time, a message or a duration",
 		one + `{"event":"lost","events":5}`:                       "5 events are missing beside 1 attempts",

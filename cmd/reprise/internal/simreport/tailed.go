@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// tailed is a line of reprise tail --json, as far as it is used.
+// tailed is a line of reprise tail -o json, as far as it is used.
 type tailed struct {
 	Event      string    `json:"event"`
 	Queue      string    `json:"queue"`
@@ -39,7 +39,7 @@ func isTail(text []byte) bool {
 	return json.NewDecoder(bytes.NewReader(text)).Decode(&first) == nil && first.Event != nil
 }
 
-// incidentOfTail counts the attempts that reprise tail --json has shown, by the periods in which they
+// incidentOfTail counts the attempts that reprise tail -o json has shown, by the periods in which they
 // ended. A message that was sent before the first of them arrives in the first period. Messages
 // that were never tried are not known.
 func incidentOfTail(text []byte) (*Incident, error) {
@@ -52,17 +52,17 @@ func incidentOfTail(text []byte) (*Incident, error) {
 		case errors.Is(err, io.EOF):
 			return countTail(attempts, lost)
 		case err != nil:
-			return nil, fmt.Errorf("event %d is not as reprise tail --json writes it: %w", line, err)
+			return nil, fmt.Errorf("event %d is not as reprise tail -o json writes it: %w", line, err)
 		}
 		switch e.Event {
 		case "lost":
 			lost += e.Events
 		case "attempt":
 			if e.At.IsZero() || e.Message == "" || !(e.DurationMS >= 0 && e.DurationMS < 1e9) {
-				return nil, fmt.Errorf("event %d is an attempt without a time, a message or a duration: pass the lines of reprise tail --json as they are", line)
+				return nil, fmt.Errorf("event %d is an attempt without a time, a message or a duration: pass the lines of reprise tail -o json as they are", line)
 			}
 			if len(attempts) > 0 && e.Queue != attempts[0].Queue {
-				return nil, fmt.Errorf("event %d is of queue %q, the first of %q: take the lines of one queue, as of reprise tail %s --json", line, e.Queue, attempts[0].Queue, attempts[0].Queue)
+				return nil, fmt.Errorf("event %d is of queue %q, the first of %q: take the lines of one queue, as of reprise tail %s -o json", line, e.Queue, attempts[0].Queue, attempts[0].Queue)
 			}
 			attempts = append(attempts, e)
 		}
@@ -71,7 +71,7 @@ func incidentOfTail(text []byte) (*Incident, error) {
 
 func countTail(attempts []tailed, lost int) (*Incident, error) {
 	if len(attempts) == 0 {
-		return nil, errors.New("no attempt is among the events: record them with reprise tail QUEUE --json")
+		return nil, errors.New("no attempt is among the events: record them with reprise tail QUEUE -o json")
 	}
 	if float64(lost) > mostLost*float64(lost+len(attempts)) {
 		return nil, fmt.Errorf("%d events are missing beside %d attempts, because the process did more than it could show: record --type attempt alone, or take your metrics", lost, len(attempts))

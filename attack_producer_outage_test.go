@@ -22,19 +22,28 @@ func TestAttackForgedOutage(t *testing.T) {
 	all := []struct {
 		bad          int
 		first, later time.Duration // for a hundred good messages
+		probes       int           // that run bad ones before a good one, at most; 0: as many as the time permits
 	}{
-		{20, 100 * time.Second, 100 * time.Second}, // one of four probes runs one that has not failed; there are 24 s between them at most
-		{40, 30 * time.Minute, 15 * time.Minute},
-		{400, 150 * time.Minute, 150 * time.Minute}, // four are tried a minute
+		{20, 100 * time.Second, 100 * time.Second, 3}, // one of four probes runs one that has not failed; there are 24 s between them at most
+		{40, 30 * time.Minute, 15 * time.Minute, 0},
+		{400, 150 * time.Minute, 150 * time.Minute, 0}, // four are tried a minute
 	}
 	for _, tt := range all[:race.Fewer(len(all), 2)] {
 		t.Run(fmt.Sprint(tt.bad), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				q := reprisetest.NewQueue(t, nil)
 				q.NewDeadLetterQueue(20)
+				var mu sync.Mutex
+				bad, before := 0, -1 // runs of bad messages since the last hundred were sent: in all, and before the first of these
 				c := q.Consume(reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) error {
+					mu.Lock()
+					defer mu.Unlock()
 					if strings.HasPrefix(m.Body, "bad") {
+						bad++
 						return reprise.Unavailable(errUnavailable)
+					}
+					if before < 0 {
+						before = bad
 					}
 					return nil
 				}), reprise.Config{})
@@ -43,8 +52,16 @@ func TestAttackForgedOutage(t *testing.T) {
 				}
 				time.Sleep(time.Minute)
 				for wave, within := range []time.Duration{tt.first, tt.later, tt.later} {
+					mu.Lock()
+					bad, before = 0, -1
+					mu.Unlock()
 					q.Send(numbered(100)...)
 					time.Sleep(within)
+					mu.Lock()
+					if before < 0 || tt.probes > 0 && before > tt.probes {
+						t.Errorf("%d bad messages ran before the first of the %d. hundred, want %d at most", before, wave+1, tt.probes)
+					}
+					mu.Unlock()
 					if s := c.Status(); s.Counts.Deleted != int64(100*(wave+1)) {
 						t.Errorf("%d good messages worked off %v after the %d. hundred: %s", s.Counts.Deleted, within, wave+1, s.Problem)
 					}

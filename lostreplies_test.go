@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -143,7 +144,14 @@ func (f lossyFleet) run(t *testing.T, seed uint64) {
 			t.Errorf("dead letter %s: %s %s", letter.Body, a.Name, a.StringValue)
 		}
 	}
-	q.WaitEmpty(lossyFailures*(lossyBackoff+lossyRun) + lossyTurn)
+	const patience = time.Hour
+	time.Sleep(lossyFailures*(lossyBackoff+lossyRun) + patience)
+	for _, m := range q.Messages() {
+		if !strings.Contains(fmt.Sprint(m.Attributes), `"alone":1`) {
+			t.Errorf("%v after the faults %s is still there, and does not wait for its turn alone: %+v", time.Since(began)-faulty, m.Body, m)
+		}
+	}
+	q.WaitEmpty(lossyTurn - patience)
 }
 
 // TestLostRepliesThatTheSDKRepeats: the SDK repeats a receive whose reply is lost, and the consumer sees

@@ -106,7 +106,7 @@ $(GOLANGCI_LINT):
 	mv $(BIN)/golangci-lint $@
 
 arrows: ## check which package may import which
-	$(GO) test -run 'TestArrows|TestRequirements|TestAdaptersAreModules|TestNoForbiddenNames|TestLoopbackIsDecidedOnce|TestLambdaStandsApart' -count=1 . ./cmd/reprise
+	$(GO) test -run 'TestArrows|TestRequirements|TestAdaptersAreModules|TestNoForbiddenNames|TestLoopbackIsDecidedOnce|TestLambdaStandsApart' -count=1 ./internal/repotest ./cmd/reprise
 
 fleet: ## run SEEDS fleets of consumers (1000) through faults, crashes and restarts, and MACHINES (a hundred times as many) as machines
 	GOGC=800 $(GO) test -timeout 0 -run '^TestFleet$$' ./internal/fleet -fleet.seeds=$(SEEDS)
@@ -118,11 +118,11 @@ promises: ## run SEEDS scenarios (1000) from the whole range of the public API, 
 
 # The packages whose tests make fewer runs with the race detector: see internal/race. Those of ALONE never have it.
 # Each target is a run of its own, so that make -j2 uses the second processor while tests wait.
-FULL = full-root full-program full-journal full-fleet full-stranger full-machines full-world full-simulate full-server
+FULL = full-shell full-program full-journal full-fleet full-stranger full-machines full-world full-simulate full-server
 .PHONY: $(FULL)
 full: $(FULL) ## run in full, without the race detector, what does less with it, 1,000 simulations of random scenarios among it; SEEDS and MACHINES as in fleet
-full-root:
-	$(GO) test -timeout 0 .
+full-shell:
+	$(GO) test -timeout 0 . ./internal/shelltest/...
 full-program:
 	$(GO) test -timeout 0 -run '^TestOperatorsBesideConsumers$$' ./cmd/reprise
 full-journal:
@@ -141,7 +141,7 @@ full-server:
 	$(GO) test -timeout 0 -run '^TestDoors$$' ./sqsserver
 
 mutants: ## make each of MUTANTS's mistakes (all), in one build, and show which test or invariant fails
-	$(GO) test -timeout 0 -run '^TestMutants$$' -count=1 -mutants=$(MUTANTS)
+	$(GO) test -timeout 0 -run '^TestMutants$$' -count=1 ./internal/repotest -mutants=$(MUTANTS)
 
 mutation: ## make small mistakes by rule in PACKAGES, and show which no test notices
 	$(GO) run ./internal/mutation $(PACKAGES)
@@ -162,8 +162,9 @@ fuzz: ## fuzz every fuzz target of FUZZ (work: all packages) for FUZZTIME each: 
 	done
 
 # The packages that read what somebody else may have written to do harm: requests
-# and their signatures, histories and stories, envelopes, pointers, templates.
-READS_STRANGERS = . ./sqsserver ./internal/awsjson ./internal/replies ./repriselambda ./envelope ./middleware \
+# and their signatures, histories and stories, envelopes, pointers, templates; and
+# those that draw settings with extreme numbers.
+READS_STRANGERS = . ./internal/shelltest/attacks ./internal/shelltest/operating ./internal/shelltest/sending ./sqsserver ./internal/awsjson ./internal/replies ./repriselambda ./envelope ./middleware \
 	./idempotency ./adapters/s3payload ./adapters/repriseotel \
 	./cmd/reprise/internal/lambda/template ./cmd/reprise/internal/lambda/mapping ./cmd/reprise/internal/terminal
 
@@ -189,10 +190,10 @@ crash: ## kill the program under load N times (100), and audit what is left
 	REPRISE_KILLS=$(N) $(GO) test -run '^TestKilled$$' -count=1 -v -timeout 0 ./cmd/reprise
 
 outages: ## measure how long consumers take after an outage, in virtual time, and print the tables of docs/outages.md
-	$(GO) test -run '^(TestRecovery|TestWeakDependencyRecovers)$$' -count=1 -v . -recovery.table | grep -E '^ +\||recovery_test|^(---|ok|FAIL)'
+	$(GO) test -run '^(TestRecovery|TestWeakDependencyRecovers)$$' -count=1 -v ./internal/shelltest/outages -recovery.table | grep -E '^ +\||recovery_test|^(---|ok|FAIL)'
 
 poison: ## measure what one harmful message a minute costs the others, in virtual time, and print the table of docs/tuning.md
-	$(GO) test -run '^TestAttackPoisonCostsItsShare$$' -count=1 -v . -poison.time=6h | grep -E '^ +\||poison_test|^(---|ok|FAIL)'
+	$(GO) test -run '^TestAttackPoisonCostsItsShare$$' -count=1 -v ./internal/shelltest/attacks -poison.time=6h | grep -E '^ +\||poison_test|^(---|ok|FAIL)'
 
 soak: ## run serve, two run and a flaky target for DURATION (30m), kill each at random, and audit what became of the messages
 	REPRISE_SOAK=$(DURATION) $(GO) test -run '^TestSoak$$' -count=1 -v -timeout 0 ./cmd/reprise

@@ -13,6 +13,7 @@ import (
 
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/internal/race"
+	"github.com/reprise-sqs/reprise/internal/shelltest/kit"
 	"github.com/reprise-sqs/reprise/reprisetest"
 	"github.com/reprise-sqs/reprise/retry"
 )
@@ -47,7 +48,7 @@ func TestPanicInAnySection(t *testing.T) {
 func breaksIn(t *testing.T, n int, late, batches, lane bool) (interrupted bool) {
 	q := reprisetest.NewQueue(t, nil)
 	queues := []*reprisetest.Queue{q, q.NewQueue(nil)}
-	q.Send(numbered(30)...)
+	q.Send(kit.Numbered(30)...)
 	var mu sync.Mutex
 	done := make(map[string]bool) // by body
 	handler := reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
@@ -88,7 +89,7 @@ func breaksIn(t *testing.T, n int, late, batches, lane bool) (interrupted bool) 
 	var c *reprise.Consumer
 	var err error
 	if batches {
-		c, err = reprise.NewBatchConsumer(q.Direct(), q.URL(), together(handler), reprise.BatchConfig{Size: 3, Config: cfg})
+		c, err = reprise.NewBatchConsumer(q.Direct(), q.URL(), kit.Together(handler), reprise.BatchConfig{Size: 3, Config: cfg})
 	} else {
 		c, err = reprise.New(q.Direct(), q.URL(), handler, cfg)
 	}
@@ -129,7 +130,7 @@ func breaksIn(t *testing.T, n int, late, batches, lane bool) (interrupted bool) 
 			done[m.Body] = true
 		}
 	}
-	for _, body := range numbered(30) {
+	for _, body := range kit.Numbered(30) {
 		if !done[body] {
 			t.Errorf("section %d: message %s was lost", n, body)
 		}
@@ -187,12 +188,12 @@ func TestBrokenConsumerEndsAtOnce(t *testing.T) {
 // TestBrokenPool: consumers of a pool share its state, so a bug in one ends all.
 func TestBrokenPool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pool := poolOf(t, 4)
+		pool := kit.PoolOf(t, 4)
 		q := reprisetest.NewQueue(t, nil)
 		other := q.NewQueue(nil)
 		var all []*reprise.Consumer
 		for _, q := range []*reprisetest.Queue{q, other} {
-			c, err := pool.Add(q.Direct(), q.URL(), reprise.HandlerFunc(succeed), reprise.Share{}, reprise.Config{Logger: slog.New(slog.DiscardHandler)})
+			c, err := pool.Add(q.Direct(), q.URL(), reprise.HandlerFunc(kit.Succeed), reprise.Share{}, reprise.Config{Logger: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -215,7 +216,7 @@ func TestBrokenPool(t *testing.T) {
 		if err := pool.Run(t.Context()); err == nil {
 			t.Error("Run of a broken pool did not fail")
 		}
-		if _, err := pool.Add(q.Direct(), q.NewQueue(nil).URL(), reprise.HandlerFunc(succeed), reprise.Share{}, reprise.Config{}); err == nil {
+		if _, err := pool.Add(q.Direct(), q.NewQueue(nil).URL(), reprise.HandlerFunc(kit.Succeed), reprise.Share{}, reprise.Config{}); err == nil {
 			t.Error("a broken pool has taken a consumer")
 		}
 	})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/internal/shelltest/kit"
 	"github.com/reprise-sqs/reprise/reprisetest"
 	"github.com/reprise-sqs/reprise/retry"
 )
@@ -16,7 +17,7 @@ import (
 // nothing.
 func TestNewRefuses(t *testing.T) {
 	q := reprisetest.NewQueue(t, nil)
-	client, url, h := q.Direct(), q.URL(), reprise.HandlerFunc(succeed)
+	client, url, h := q.Direct(), q.URL(), reprise.HandlerFunc(kit.Succeed)
 	for _, tt := range []struct {
 		name   string
 		client reprise.Client
@@ -67,7 +68,7 @@ func TestNewRefuses(t *testing.T) {
 // TestRunTwice: a consumer runs once.
 func TestRunTwice(t *testing.T) {
 	q := reprisetest.NewQueue(t, nil)
-	c, err := reprise.New(q.Direct(), q.URL(), reprise.HandlerFunc(succeed), reprise.Config{})
+	c, err := reprise.New(q.Direct(), q.URL(), reprise.HandlerFunc(kit.Succeed), reprise.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +90,7 @@ func TestRunTwice(t *testing.T) {
 
 // TestPanicErrorUnwraps: a PanicError unwraps to the panic's value if that is an error.
 func TestPanicErrorUnwraps(t *testing.T) {
-	if err := error(&reprise.PanicError{Value: errUnavailable}); !errors.Is(err, errUnavailable) {
+	if err := error(&reprise.PanicError{Value: kit.ErrUnavailable}); !errors.Is(err, kit.ErrUnavailable) {
 		t.Error("does not unwrap to its value")
 	}
 	if err := error(&reprise.PanicError{Value: "text"}); errors.Unwrap(err) != nil || !strings.Contains(err.Error(), "text") {

@@ -29,6 +29,9 @@ type JobRequest struct {
 	Edit operate.Rewrite `json:"edit,omitzero"`
 	// DryRun only counts them, by where they would go.
 	DryRun bool `json:"dry_run,omitempty"`
+	// Counted is a job, a dry run, that has counted what this one acts on. The request is refused if that was not in the
+	// last fifteen minutes, or if the same was done since. Default: nothing is asked.
+	Counted string `json:"counted,omitempty"`
 	// Limit is how many messages at most, Rate how many a second. Default: any number.
 	Limit int     `json:"limit,omitempty"`
 	Rate  float64 `json:"rate,omitempty"`
@@ -96,6 +99,8 @@ func (r *JobRequest) check() error {
 		return err
 	case !r.Edit.IsZero() && r.Action != JobRedrive:
 		return errors.New("edit is for redrive: leave it out, or redrive")
+	case r.Counted != "" && r.DryRun:
+		return errors.New("counted is for a job that acts, and dry_run only counts: leave one of them out")
 	case r.Queue == "":
 		return errors.New("queue is missing: name the queue")
 	case selection.Empty() != r.All:

@@ -170,8 +170,8 @@ func (a *API) createJob(r *http.Request) (Job, error) {
 	return snapshot, nil
 }
 
-// start starts a job, unless there are too many, or one works on the same queue: they would hide the
-// messages from each other.
+// start starts a job, unless there are too many, one works on the same queue (they would hide the messages from each
+// other), or what it says was counted was not.
 func (a *API) start(j *job) error {
 	a.jobs.mu.Lock()
 	defer a.jobs.mu.Unlock()
@@ -189,6 +189,9 @@ func (a *API) start(j *job) error {
 	}
 	if running >= maxRunning {
 		return problem(http.StatusServiceUnavailable, "too-many", "%d jobs run already: wait for the end of one", maxRunning)
+	}
+	if err := a.jobs.checkCount(j); err != nil {
+		return err
 	}
 	ctx, cut := context.WithCancel(context.Background())
 	j.cut, j.asked = cut, time.Now()

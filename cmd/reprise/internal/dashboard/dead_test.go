@@ -181,7 +181,7 @@ func TestCarryOut(t *testing.T) {
 			t.Errorf("%q: %s", other, text)
 		}
 	}
-	if got := s.do("POST", "/ui/dead/orders/carry-out", url.Values{"job": {job}}, append(s.browser(), "Hx-Request", "true")...); !strings.Contains(got.text, "has not counted letters of this queue") {
+	if got := s.do("POST", "/ui/dead/orders/carry-out", url.Values{"job": {job}}, append(s.browser(), "Hx-Request", "true")...); !strings.Contains(got.text, "has counted letters of another queue") {
 		t.Errorf("of another queue: %s", got.text)
 	}
 	s.bury("came after the count")
@@ -192,7 +192,7 @@ func TestCarryOut(t *testing.T) {
 	if n := s.inQueue("orders-dead"); n != 1 {
 		t.Errorf("%d letters are left, want the one that was not counted", n)
 	}
-	if text := s.onLetters("carry-out", url.Values{"job": {job}}); !strings.Contains(text, "was done already: click Count first again") {
+	if text := s.onLetters("carry-out", url.Values{"job": {job}}); !strings.Contains(text, "was done already: count again") {
 		t.Errorf("carried out twice: %s", text)
 	}
 	if text := s.do("GET", "/ui/dead/orders-dead/queue-jobs", nil).text; strings.Contains(text, job+`"><button`) {

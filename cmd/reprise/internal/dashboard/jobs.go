@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,7 +24,7 @@ type jobTable struct {
 
 // Offer is the label of the button that carries out what a job has counted; empty: it cannot be.
 func (t jobTable) Offer(job admin.Job) string {
-	if !canCarryOut(job, t.Now) || carriedOut(job, t.Jobs) {
+	if !job.CanCarryOut(t.Now) || job.CarriedOut(t.Jobs) {
 		return ""
 	}
 	return strings.ToUpper(job.Action[:1]) + job.Action[1:] + " " + counted(job.Done, "letter")
@@ -123,21 +121,6 @@ func rewriteOf(form url.Values) operate.Rewrite {
 	return edit
 }
 
-// carriesOutFor is how long after a count its job can be carried out: later, other letters may be there.
-const carriesOutFor = 15 * time.Minute
-
-// canCarryOut reports that a job has counted letters, and not long ago.
-func canCarryOut(job admin.Job, now time.Time) bool {
-	return job.DryRun && job.State == admin.JobDone && job.Done > 0 && now.Sub(job.Ended) < carriesOutFor
-}
-
-// carriedOut reports that the same was done since a job has counted it: what matches now was not counted.
-func carriedOut(counted admin.Job, all []admin.Job) bool {
-	return slices.ContainsFunc(all, func(job admin.Job) bool {
-		return !job.DryRun && job.URL == counted.URL && job.Action == counted.Action && job.Created.After(counted.Ended) && reflect.DeepEqual(job.With, counted.With)
-	})
-}
-
 // carryOut does what a job has counted, to at most as many letters.
 func (v *view) carryOut() (string, error) {
 	id := v.PostFormValue("job")
@@ -148,15 +131,8 @@ func (v *view) carryOut() (string, error) {
 	switch {
 	case err != nil:
 		return "", err
-	case counted.Queue != v.PathValue("queue") && counted.URL != v.PathValue("queue") || !canCarryOut(counted, v.now):
-		return "", fmt.Errorf("%s has not counted letters of this queue in the last %s: click Count first again", counted.ID, operate.Ago(carriesOutFor))
-	}
-	all, err := v.api.Jobs(v.Context())
-	if err != nil {
-		return "", err
-	}
-	if carriedOut(counted, all) {
-		return "", fmt.Errorf("what %s has counted was done already: click Count first again", counted.ID)
+	case counted.Queue != v.PathValue("queue") && counted.URL != v.PathValue("queue"):
+		return "", fmt.Errorf("%s has counted letters of another queue: click Count first again", counted.ID)
 	}
 	selection, err := counted.With.Selection()
 	if err != nil {
@@ -164,7 +140,7 @@ func (v *view) carryOut() (string, error) {
 	}
 	job, err := v.api.StartJob(v.Context(), admin.JobRequest{
 		Queue: counted.URL, Action: counted.Action, To: counted.To, Selection: counted.With, All: selection.Empty(), DeadOnly: true, Force: true,
-		Edit: counted.Edit, Rate: counted.Rate, Limit: cmp.Or(counted.Limit, counted.Matched),
+		Counted: counted.ID, Edit: counted.Edit, Rate: counted.Rate, Limit: cmp.Or(counted.Limit, counted.Matched),
 	})
 	if err != nil {
 		return "", err

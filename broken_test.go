@@ -27,7 +27,7 @@ func TestPanicInAnySection(t *testing.T) {
 		for _, late := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, late %v", name, late), func(t *testing.T) {
 				sections := 0
-				step := race.Fewer(1, 7)
+				step := race.Fewer(1, 17)
 				for n := 1; ; n += step {
 					interrupted := false
 					synctest.Test(t, func(t *testing.T) { interrupted = breaksIn(t, n, late, kind.batches, kind.lane) })

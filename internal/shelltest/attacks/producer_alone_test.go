@@ -125,8 +125,8 @@ func TestAttackForgedAloneInARow(t *testing.T) {
 				}), reprise.Config{Concurrency: 30})
 				time.Sleep(time.Second)
 				began := time.Now()
-				for i := range 3 * 3600 {
-					if i < 10*60 && i%60 == 0 {
+				for i := range race.Fewer(3, 2) * 3600 {
+					if i < race.Fewer(10, 5)*60 && i%60 == 0 {
 						sendAlone(t, q, "forged")
 						q.Send("long")
 					}

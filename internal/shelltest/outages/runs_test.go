@@ -18,7 +18,7 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-var outageSeeds = flag.Int("outages.seeds", race.Fewer(30, 4), "how many runs TestOutageRuns makes, each from a seed of its own")
+var outageSeeds = flag.Int("outages.seeds", race.Fewer(30, 2), "how many runs TestOutageRuns makes, each from a seed of its own")
 
 // TestOutageRuns runs consumers whose dependency fails and recovers, for all keys or for some, and
 // is slow or hangs. An operator pauses, resumes, wakes and changes the concurrency, SQS fails now

@@ -269,7 +269,7 @@ func TestPausedAndOpenTakeNoPlaces(t *testing.T) {
 		mended := time.Now().Add(time.Hour)
 		paused.Send(kit.Numbered(100)...)
 		down.Send(kit.Numbered(100)...)
-		low.Send(kit.Numbered(40_000)...)
+		low.Send(kit.Numbered(3000)...) // eleven minutes, and more
 		p := paused.In(pool, reprise.Share{Priority: 2}).Consume(s.Handler("paused", time.Second), reprise.Config{})
 		d := down.In(pool, reprise.Share{Priority: 1}).Consume(reprise.HandlerFunc(func(context.Context, *reprise.Message) error {
 			s.Count("down", 1)

@@ -82,7 +82,7 @@ func TestFailedReadLosesNoWait(t *testing.T) {
 // waits shorter and longer than they, several processes, which are replaced now and then, and reads
 // that fail at each of their starts.
 func TestDrawnReadsLoseNoWait(t *testing.T) {
-	for seed := range uint64(race.Fewer(200, 20)) {
+	for seed := range uint64(race.Fewer(200, 8)) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		drawn := func(from, to time.Duration) time.Duration {
 			return time.Duration(float64(from) * math.Pow(float64(to)/float64(from), random.Float64())).Round(time.Second)

@@ -24,7 +24,7 @@ import (
 // a message that always fails is run MaxAttempts times, by a fleet of which no process sees all of
 // its receives, and with ViaRequeue by processes that are stopped all the time too.
 func TestFleetRunsEachAttemptOnce(t *testing.T) {
-	for seed := range uint64(race.Fewer(60, 4)) {
+	for seed := range uint64(race.Fewer(60, 2)) {
 		f := drawFleet(seed)
 		t.Run(f.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { f.runEachAttemptOnce(t) })

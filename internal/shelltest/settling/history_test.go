@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/internal/race"
 	"github.com/reprise-sqs/reprise/internal/shelltest/kit"
 	"github.com/reprise-sqs/reprise/plan"
 	"github.com/reprise-sqs/reprise/reprisetest"
@@ -124,7 +125,7 @@ func checkStartsAnew(t *testing.T, q *reprisetest.Queue, text string) {
 func TestWaitsAndAgesBeyondAYear(t *testing.T) {
 	const year = 366 * 24 * time.Hour
 	for name, wait := range map[string]func(time.Duration, error) error{"release": reprise.Release, "retry after": reprise.RetryAfter} {
-		for _, d := range []time.Duration{2 * year, math.MaxInt64} {
+		for _, d := range []time.Duration{math.MaxInt64, 2 * year}[:race.Fewer(2, 1)] {
 			t.Run(fmt.Sprint(name, " ", d), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					q := reprisetest.NewQueue(t, nil)

@@ -144,7 +144,7 @@ func TestRetriesOverThirtyDays(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
 		dead := q.NewDeadLetterQueue(3)
 		waits := retry.List{time.Hour, 11 * time.Hour, 13 * time.Hour, 3 * day, 5*day + time.Minute, 11 * day, 10 * day}
-		waits = waits[:race.Fewer(len(waits), 4)]
+		waits = waits[:race.Fewer(len(waits), 3)]
 		policy := retry.Policy{Backoff: waits, Jitter: retry.None, MaxAttempts: -1, MaxAge: -1}
 		var j kit.Journal
 		var copies atomic.Int64
@@ -164,7 +164,7 @@ func TestRetriesOverThirtyDays(t *testing.T) {
 		}
 		fleet := []*reprisetest.Consumer{start(), start()}
 		q.Send("a", "b", "c")
-		for n := range race.Fewer(31, 5) {
+		for n := range race.Fewer(31, 2) {
 			for range 24 {
 				time.Sleep(time.Hour)
 				// An endless chain of copies would be one a second, and keep the bubble busy for ever.

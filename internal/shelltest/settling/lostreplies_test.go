@@ -36,7 +36,7 @@ func TestLostRepliesDoNotMultiply(t *testing.T) {
 		"some replies and leases, and three crashes":  {processes: 1, replies: .05, leases: .05, crashes: 3},
 		"a fiftieth of all replies, of six processes": {processes: 6, replies: .02},
 	} {
-		for seed := range uint64(race.Fewer(10, 2)) {
+		for seed := range uint64(race.Fewer(10, 1)) {
 			t.Run(fmt.Sprint(name, "/", seed), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) { lossy.run(t, seed) })
 			})

@@ -87,7 +87,7 @@ func criteriaOf(query url.Values) operate.Criteria {
 	for id := range strings.FieldsSeq(query.Get("ids")) {
 		c.IDs = append(c.IDs, id)
 	}
-	for where := range strings.Lines(query.Get("where")) {
+	for where := range strings.Lines(strings.Join(query["where"], "\n")) {
 		if where = strings.TrimSpace(where); where != "" {
 			c.Where = append(c.Where, where)
 		}

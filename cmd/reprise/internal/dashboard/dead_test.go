@@ -1,8 +1,11 @@
 package dashboard_test
 
 import (
+	"encoding/json"
 	"html"
+	"net/http"
 	"net/url"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -13,6 +16,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
@@ -298,6 +303,97 @@ func TestSelectGroup(t *testing.T) {
 		if !strings.Contains(got.text, want) {
 			t.Errorf("%v: %s", form, got.text)
 		}
+	}
+}
+
+// TestSelectionOfALink: the form of a page that a link leads to has every field of the selection that the link names,
+// and means the same letters when it is sent: without one of them it would mean more.
+func TestSelectionOfALink(t *testing.T) {
+	s := serve(t, nil)
+	link := url.Values{
+		"reason": {"permanent"}, "source": {"orders"}, "error": {"re<f>used"}, "body": {"x+"}, "ids": {"id-1 id-2"}, "where": {"customer.id=42"}, "older": {"2h"}, "newer": {"48h"},
+	}
+	page := s.do("GET", "/ui/dead/orders-dead?"+link.Encode(), nil).text
+	form := url.Values{"action": {"delete"}, "do": {"count"}}
+	for _, field := range regexp.MustCompile(`<input id="[a-z0-9-]+" name="([a-z]+)"[^>]*?value="([^"]*)"`).FindAllStringSubmatch(page, -1) {
+		form.Add(field[1], html.UnescapeString(field[2]))
+	}
+	for name, values := range link {
+		if form.Get(name) != values[0] {
+			t.Errorf("the form has %q as %s, want %q", form.Get(name), name, values[0])
+		}
+	}
+	s.onLetters("start", form)
+	var begun struct {
+		Jobs []admin.Job `json:"jobs"`
+	}
+	jobs := s.do("GET", "/admin/v1/jobs", nil).text
+	if err := json.Unmarshal([]byte(jobs), &begun); err != nil || len(begun.Jobs) != 1 {
+		t.Fatalf("%v: %s", err, jobs)
+	}
+	want := operate.Criteria{
+		Reasons: []string{"permanent"}, Source: "orders", Error: "re<f>used", Body: "x+", IDs: []string{"id-1", "id-2"}, Where: []string{"customer.id=42"}, OlderThan: "2h", NewerThan: "48h",
+	}
+	if got := begun.Jobs[0].With; !reflect.DeepEqual(got, want) {
+		t.Errorf("the job selects %+v, want %+v", got, want)
+	}
+}
+
+// TestSelectionOfManyConditions: each of several conditions holds, whether they come as fields or as lines of one.
+func TestSelectionOfManyConditions(t *testing.T) {
+	s := serve(t, nil)
+	page := s.do("GET", "/ui/dead/orders-dead?"+url.Values{"where": {"a=1\nb=2", "c=3"}}.Encode(), nil).text
+	for _, want := range []string{`value="a=1"`, `value="b=2"`, `value="c=3"`} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the form lacks %s:\n%s", want, page)
+		}
+	}
+}
+
+// TestLettersUpToALimit: a job that may act on some letters acts on no more.
+func TestLettersUpToALimit(t *testing.T) {
+	s := serve(t, nil)
+	for range 3 {
+		s.bury("refused")
+	}
+	if text := s.onLetters("start", url.Values{"all": {"1"}, "action": {"redrive"}, "do": {"start"}, "limit": {"2"}}); !strings.Contains(text, "has begun to redrive") {
+		t.Fatal(text)
+	}
+	if s.ended(); s.inQueue("orders") != 2 || s.inQueue("orders-dead") != 1 {
+		t.Errorf("%d letters are redriven and %d left, want 2 and 1", s.inQueue("orders"), s.inQueue("orders-dead"))
+	}
+}
+
+// TestNoLetters: the form about dead letters does nothing to messages of a queue that is no dead-letter queue, which
+// are alive: neither by itself nor by a count that a program has made of them.
+func TestNoLetters(t *testing.T) {
+	s := serve(t, nil)
+	s.send("orders", "alive")
+	onOrders := func(action string, form url.Values) string {
+		t.Helper()
+		return html.UnescapeString(s.do("POST", "/ui/dead/orders/"+action, form, append(s.browser(), "Hx-Request", "true")...).text)
+	}
+	if text := onOrders("start", url.Values{"all": {"1"}, "action": {"delete"}, "do": {"count"}}); !strings.Contains(text, "0 would be deleted") {
+		t.Errorf("the count: %s", text)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), "POST", s.URL+"/admin/v1/jobs", strings.NewReader(`{"queue":"orders","action":"delete","all":true,"dry_run":true}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	counted, err := s.http.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer counted.Body.Close()
+	var job admin.Job
+	if err := json.NewDecoder(counted.Body).Decode(&job); err != nil || job.ID == "" {
+		t.Fatalf("%v: %+v", err, job)
+	}
+	s.ended()
+	text := onOrders("carry-out", url.Values{"job": {job.ID}})
+	if s.ended(); s.inQueue("orders") != 1 {
+		t.Errorf("a message that is alive was deleted: %s", text)
 	}
 }
 

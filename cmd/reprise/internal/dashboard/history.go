@@ -77,7 +77,7 @@ func (s *series) add(row *admin.Row, now, before *admin.Stats) {
 	s.Oldest = append(s.Oldest, oldest)
 	s.In, s.Out, s.Failed = append(s.In, row.In), append(s.Out, row.Out), append(s.Failed, row.Failed)
 	var retried, dead *float64
-	if c, old := consumerAt(now, row.URL), consumerAt(before, row.URL); c != nil && old != nil {
+	if c, old := consumerAt(now, row.Consumer), consumerAt(before, row.Consumer); c != nil && old != nil {
 		seconds := now.At.Sub(before.At).Seconds()
 		retried = perSecond(c.Counts.Retried-old.Counts.Retried, seconds)
 		dead = perSecond(c.Counts.DeadLettered-old.Counts.DeadLettered, seconds)
@@ -115,7 +115,7 @@ func (s *series) after(then float64) *series {
 	return &part
 }
 
-// consumerAt returns the consumer of the queue at url; nil: there is none.
+// consumerAt returns the consumer that knows its queue by url, which is the Consumer of a row; nil: there is none.
 func consumerAt(stats *admin.Stats, url string) *admin.Consumer {
 	if stats == nil {
 		return nil

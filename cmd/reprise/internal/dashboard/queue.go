@@ -122,7 +122,7 @@ func findQueue(o *overview, now *admin.Stats, name string) (*queueView, error) {
 	case len(urls) > 1:
 		return nil, &ambiguousError{name, urls}
 	}
-	q := &queueView{queueRow: *found, Consumer: consumerAt(now, found.URL), Lane: isLane(now, found.URL), FIFO: strings.HasSuffix(found.Queue, ".fifo")}
+	q := &queueView{queueRow: *found, Consumer: consumerAt(now, found.Consumer), Lane: isLane(now, found.URL), FIFO: strings.HasSuffix(found.Queue, ".fifo")}
 	for _, a := range o.Attention {
 		if a.Key == found.Key {
 			q.Problems = append(q.Problems, a)

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"errors"
+	"net/url"
 	"slices"
 	"time"
 
@@ -116,7 +117,7 @@ func (m *messageView) URL() string { return messageURL(m.Queue, m.Message.ID) }
 
 // SelectURL is the form about dead letters, for this one.
 func (m *messageView) SelectURL() string {
-	return deadPath + "/" + m.Queue + "?ids=" + m.Message.ID + "#select"
+	return deadURL(m.Queue) + "?" + url.Values{"ids": {m.Message.ID}}.Encode() + "#select"
 }
 
 // Known reports that the consumer of this process knows the message, and hides it again until it is due.

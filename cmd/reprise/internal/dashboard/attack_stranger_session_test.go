@@ -177,12 +177,51 @@ func TestAttackStrangerSessionOfAnotherPort(t *testing.T) {
 	})
 }
 
+// TestAttackStrangerSessionOverTLS: the cookie of a session that was begun over TLS is sent over nothing else, such as
+// to another program at port 80 of the same host, and it is another one than that of a session without.
+func TestAttackStrangerSessionOverTLS(t *testing.T) {
+	inVirtualTime(t, func(v *virtual) {
+		for at, want := range map[string]struct {
+			name   string
+			secure bool
+		}{
+			"https://localhost": {"reprise-session-443", true},
+			"https://" + here:   {"reprise-session-9325", true},
+			"http://localhost":  {"reprise-session-80", false},
+			"http://" + here:    {"reprise-session-9325", false},
+		} {
+			r := v.request("POST", at+"/ui/sign-in", "", url.Values{"token": {token}})
+			r.Header.Set("Origin", at)
+			got := v.do(r)
+			if cookies := got.Cookies(); got.StatusCode != 303 || len(cookies) != 1 || cookies[0].Name != want.name || cookies[0].Secure != want.secure || cookies[0].MaxAge != 12*60*60 {
+				t.Errorf("%s: %d, the cookies %v, want %+v", at, got.StatusCode, cookies, want)
+			}
+		}
+	})
+}
+
 // inVirtualTimeOfAnother runs a test of a second process in the same bubble.
 func inVirtualTimeOfAnother(v *virtual, test func(*virtual)) {
 	other := *v
 	other.pages = dashboard.New(dashboard.Config{API: v.api, Logger: slog.New(slog.DiscardHandler)})
 	test(&other)
 	_ = other.pages.Stop(context.Background())
+}
+
+// TestStreamsThatEnded: who has looked at many pages one after the other may look at the next: streams that have ended
+// take no place.
+func TestStreamsThatEnded(t *testing.T) {
+	inVirtualTime(t, func(v *virtual) {
+		_, cookie := v.signIn(here, token)
+		for i := range 300 {
+			ctx, cancel := context.WithTimeout(v.t.Context(), time.Second)
+			page := httptest.NewRecorder()
+			v.pages.ServeHTTP(limitless{page}, v.request("GET", "http://"+here+"/ui/timeline?live=1", cookie, nil).WithContext(ctx))
+			if cancel(); page.Code != 200 {
+				t.Fatalf("page %d: %d %s", i+1, page.Code, page.Body)
+			}
+		}
+	})
 }
 
 // TestSessionsAreBounded: of those above 256 the oldest ends.

@@ -1,6 +1,7 @@
 package dashboard_test
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"log/slog"
@@ -263,6 +264,32 @@ func TestStream(t *testing.T) {
 		t.Error(err)
 	}
 	for range events { // it ends with the process
+	}
+}
+
+// TestStreamsOfOnePage: what is sent to one viewer of a page is not sent to another who looks at another queue on it.
+func TestStreamsOfOnePage(t *testing.T) {
+	s := serve(t, nil)
+	if got := s.do("POST", "/ui/workers/pause", url.Values{"queue": {"orders"}}, s.browser()...); got.StatusCode != 200 {
+		t.Fatalf("%d %s", got.StatusCode, got.text)
+	}
+	for _, queue := range []string{"orders", "orders-dead"} { // both at once
+		r, err := http.NewRequestWithContext(t.Context(), "GET", s.URL+"/ui/timeline?live=1&queue="+queue, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := s.http.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		event := ""
+		for lines := bufio.NewScanner(response.Body); lines.Scan() && lines.Text() != ""; { // to the end of the first event
+			event += lines.Text() + "\n"
+		}
+		if has := strings.Contains(event, "paused the consumer"); has != (queue == "orders") || event == "" {
+			t.Errorf("the stream about %s has what happened to orders: %v:\n%s", queue, has, event)
+		}
 	}
 }
 

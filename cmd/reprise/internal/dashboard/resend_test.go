@@ -79,6 +79,15 @@ func TestResend(t *testing.T) {
 		s.only("orders-dead")
 		s.only("orders")
 	}
+	for field, want := range map[string]string{"to": "choose the queue", "delete": "load the page again"} { // half a form sends and deletes nothing
+		wrong := url.Values{"body": {"x"}, "to": {"orders"}, "delete": {"yes"}}
+		wrong.Set(field, map[string]string{"to": "", "delete": "on"}[field])
+		if got := s.do("POST", path+"/resend", wrong, s.browser()...); !strings.Contains(got.text, "Nothing was sent") || !strings.Contains(got.text, want) {
+			t.Errorf("%s: %d %s", field, got.StatusCode, got.text)
+		}
+		s.only("orders-dead")
+		s.only("orders")
+	}
 	// A queue that does not take it keeps the original.
 	if got := s.do("POST", path+"/resend", url.Values{"body": {"x"}, "to": {"absent"}, "delete": {"yes"}}, s.browser()...); got.StatusCode == 200 {
 		t.Errorf("to a queue that does not exist: %s", got.text)

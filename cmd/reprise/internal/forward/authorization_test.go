@@ -141,7 +141,11 @@ func TestHTTPAuthorizationMistakes(t *testing.T) {
 			t.Errorf("Basic(%q): %v", bad, err)
 		}
 	}
-	for _, bad := range []string{"X-Team", ": s3cret", "X Team: s3cret", "X-Team: s3\x00cret", "Authorization: s3cret", "content-type: text/plain", "X-Reprise-Attempt: 1", "x-aws-sqsd-msgid: 1"} {
+	for _, bad := range []string{
+		"X-Team", ": s3cret", "X Team: s3cret", "X-Team: s3\x00cret", "Authorization: s3cret", "content-type: text/plain", "X-Reprise-Attempt: 1", "x-aws-sqsd-msgid: 1",
+		"Idempotency-Key: s3cret", "x-idempotency-key: s3cret", // of all messages one: a receiver would do the first alone
+		"Host: s3cret", "User-Agent: s3cret", "Connection: close", "Content-Length: 1", "Transfer-Encoding: chunked",
+	} {
 		if _, err := forward.ParseHeaders([]string{bad}); err == nil || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("ParseHeaders(%q): %v", bad, err)
 		}

@@ -116,6 +116,32 @@ REPRISE_SENT_AT=2026-11-21T07:40:00.123Z
 	}
 }
 
+// TestOutput: what a command writes is returned whole or not at all: a body that is cut off would be sent, and its
+// original deleted.
+func TestOutput(t *testing.T) {
+	const mebibyte = "head -c 1048576 /dev/zero | tr '\\0' x"
+	for command, want := range map[string]struct {
+		bytes  int
+		action retry.Action // 0: success
+	}{
+		"cat":                      {4, 0},
+		mebibyte:                   {1 << 20, 0},
+		mebibyte + "; printf y":    {0, retry.ActionDeadLetter},
+		mebibyte + "; " + mebibyte: {0, retry.ActionDeadLetter},
+		"cat; exit 1":              {0, retry.ActionRetry},
+		"cat; exit 100":            {0, retry.ActionDeadLetter},
+	} {
+		text, err := newExec(t, forward.ExecConfig{Command: command}).Output(t.Context(), message("body"))
+		action := retry.Action(0)
+		if err != nil {
+			action, _ = decide(err)
+		}
+		if len(text) != want.bytes || action != want.action {
+			t.Errorf("%s: %d bytes and %v (%v), want %d bytes and %v", command, len(text), action, err, want.bytes, want.action)
+		}
+	}
+}
+
 // TestExecIgnoresInput: a command need not read a body that no pipe can hold.
 func TestExecIgnoresInput(t *testing.T) {
 	if err := newExec(t, forward.ExecConfig{Command: "exec true"}).Handle(t.Context(), message(strings.Repeat("x", 1<<20))); err != nil {

@@ -54,6 +54,7 @@ func TestHTTPAnswers(t *testing.T) {
 		{status: 307, header: http.Header{"Location": {"/elsewhere"}}, action: retry.ActionRetry, wait: base},
 		{status: 400, action: retry.ActionDeadLetter},
 		{status: 401, action: retry.ActionRetry, wait: base},
+		{status: 402, action: retry.ActionRetry, wait: base},
 		{status: 403, action: retry.ActionRetry, wait: base},
 		{status: 404, action: retry.ActionRetry, wait: base},
 		{status: 405, action: retry.ActionRetry, wait: base},
@@ -62,12 +63,17 @@ func TestHTTPAnswers(t *testing.T) {
 		{status: 408, action: retry.ActionRetry, wait: base},
 		{status: 409, action: retry.ActionDeadLetter},
 		{status: 410, action: retry.ActionRetry, wait: base},
+		{status: 411, action: retry.ActionRetry, wait: base},
+		{status: 412, action: retry.ActionDeadLetter},
 		{status: 414, action: retry.ActionRetry, wait: base},
 		{status: 415, action: retry.ActionRetry, wait: base},
 		{status: 421, action: retry.ActionRetry, wait: base},
 		{status: 413, header: asks("9"), action: retry.ActionDeadLetter},
 		{status: 422, action: retry.ActionDeadLetter},
+		{status: 424, action: retry.ActionDeadLetter},
 		{status: 425, action: retry.ActionRetry, wait: base},
+		{status: 426, action: retry.ActionRetry, wait: base},
+		{status: 428, action: retry.ActionDeadLetter},
 		{status: 429, action: retry.ActionRetry, wait: base},
 		{status: 429, header: asks("7"), action: retry.ActionRetry, wait: 7 * time.Second},
 		{status: 429, header: asks(" 7 "), action: retry.ActionRetry, wait: 7 * time.Second},
@@ -81,6 +87,7 @@ func TestHTTPAnswers(t *testing.T) {
 		{status: 429, header: dated(-time.Minute), action: retry.ActionRetry, wait: base},
 		{status: 429, header: dated(365 * 24 * time.Hour), action: retry.ActionRetry, wait: 12 * time.Hour},
 		{status: 431, action: retry.ActionDeadLetter},
+		{status: 451, action: retry.ActionDeadLetter},
 		{status: 500, action: retry.ActionRetry, wait: base},
 		{status: 500, header: asks("7"), action: retry.ActionRetry, wait: base},
 		{status: 502, action: retry.ActionRetry, wait: base},
@@ -123,6 +130,21 @@ func TestHTTPAnswers(t *testing.T) {
 				t.Errorf("%d requests for one attempt", n)
 			}
 		})
+	}
+}
+
+// TestRetryAfterOfATargetWithoutDate: a date to wait for is compared with this machine's time if the target's answer
+// does not have the target's: the message waits as long as was asked, and not until the longest wait.
+func TestRetryAfterOfATargetWithoutDate(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header()["Date"] = nil // net/http adds none
+		w.Header().Set("Retry-After", time.Now().Add(10*time.Minute).UTC().Format(http.TimeFormat))
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	defer srv.Close()
+	err := newHTTP(t, srv.URL).Handle(t.Context(), message("{}"))
+	if action, wait := decide(err); action != retry.ActionRetry || wait < 9*time.Minute || wait > 10*time.Minute {
+		t.Errorf("decided %v after %v, want a retry after 10m: %v", action, wait, err)
 	}
 }
 

@@ -84,12 +84,15 @@ func TestLambdaAnswers(t *testing.T) {
 		"an error without":    {function{failure: "Unhandled", answer: `oops`}, false, retried},
 		"a timeout":           {function{failure: "Unhandled", answer: `{"errorMessage":"Task timed out after 3.00 seconds"}`}, false, retried},
 		"a permanent error":   {function{failure: "Unhandled", answer: `{"errorType":"BadOrder","errorMessage":"no"}`}, false, permanent},
+		"no handler":          {function{failure: "Unhandled", answer: `{"errorType":"Runtime.HandlerNotFound"}`}, false, unavailable},
 		"no code":             {function{failure: "Unhandled", answer: `{"errorType":"Runtime.ImportModuleError"}`}, false, unavailable},
 		"throttled":           {function{err: api("TooManyRequestsException")}, false, unavailable},
 		"no function":         {function{err: api("ResourceNotFoundException")}, false, unavailable},
 		"no permission":       {function{err: api("AccessDeniedException")}, false, unavailable},
 		"no connection":       {function{err: errors.New("connection refused")}, false, unavailable},
 		"too large a message": {function{err: api("RequestTooLargeException")}, false, permanent},
+		"an unreadable body":  {function{err: api("InvalidRequestContentException")}, true, permanent},
+		"another media type":  {function{err: api("UnsupportedMediaTypeException")}, true, permanent},
 	} {
 		target, err := awstarget.NewLambda(awstarget.LambdaConfig{Client: &test.function, Function: "f", Body: test.body, Permanent: []string{"BadOrder"}})
 		if err != nil {
@@ -144,5 +147,33 @@ func TestLambdaPayload(t *testing.T) {
 	}
 	if err := target.Handle(t.Context(), m); outcome(err) != permanent {
 		t.Errorf("a body that is not JSON: %v, want a permanent error", err)
+	}
+}
+
+// TestLambdaEventFields: a function gets each part of a message under its own name: one that tells messages apart by
+// their deduplication ids, or drops those that are too old, must not take another part for it.
+func TestLambdaEventFields(t *testing.T) {
+	f := &function{answer: "null"}
+	target, err := awstarget.NewLambda(awstarget.LambdaConfig{Client: f, Function: "ship", QueueARN: "arn:aws:sqs:eu-west-1:1:orders.fifo"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &reprise.Message{
+		ID: "copy", OriginID: "origin", Body: "b", GroupID: "g", DeduplicationID: "d", TraceHeader: "Root=1", Attempt: 2, Receives: 3,
+		Sent: time.UnixMilli(5), FirstReceived: time.UnixMilli(7),
+		Attributes: map[string]types.MessageAttributeValue{
+			"team":  {DataType: aws.String("String"), StringValue: aws.String("shop")},
+			"bytes": {DataType: aws.String("Binary.gz"), BinaryValue: []byte{0, 0xff}},
+		},
+	}
+	if err := target.Handle(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"Records":[{"messageId":"copy","receiptHandle":"","body":"b","attributes":{"AWSTraceHeader":"Root=1","ApproximateFirstReceiveTimestamp":"7",` +
+		`"ApproximateReceiveCount":"3","MessageDeduplicationId":"d","MessageGroupId":"g","SentTimestamp":"5"},"messageAttributes":{` +
+		`"bytes":{"binaryValue":"AP8=","dataType":"Binary.gz"},"team":{"stringValue":"shop","dataType":"String"}},` +
+		`"eventSource":"aws:sqs","eventSourceARN":"arn:aws:sqs:eu-west-1:1:orders.fifo","awsRegion":"eu-west-1"}]}`
+	if string(f.payload) != want || f.name != "ship" {
+		t.Errorf("the function %s got\n%s, want\n%s", f.name, f.payload, want)
 	}
 }

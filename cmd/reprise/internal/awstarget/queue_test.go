@@ -53,6 +53,7 @@ func TestQueueFailures(t *testing.T) {
 	m := &reprise.Message{OriginID: "id", Body: "b"}
 	for code, want := range map[string]string{
 		"InvalidMessageContents": permanent, "AWS.SimpleQueueService.BatchRequestTooLong": permanent, "BatchRequestTooLong": permanent,
+		"InvalidParameterValue": permanent, "MissingParameter": permanent,
 		"AWS.SimpleQueueService.NonExistentQueue": unavailable, "AccessDenied": unavailable,
 	} {
 		if err := awstarget.NewQueue(&sender{err: api(code)}, false, nil).Handle(t.Context(), m); outcome(err) != want {

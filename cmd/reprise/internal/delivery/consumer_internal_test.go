@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/spf13/pflag"
 
 	"github.com/reprise-sqs/reprise"
@@ -63,6 +65,35 @@ func TestEveryFieldHasASetting(t *testing.T) {
 	for field := range fields {
 		if !slices.Contains(fieldsOf(reflect.TypeFor[reprise.Config](), ""), field) {
 			t.Errorf("Config has no field %s", field)
+		}
+	}
+}
+
+// TestChoices: each word of a setting means what it says: block in the place of skip would let messages of a FIFO queue
+// overtake, or dead-letter them.
+func TestChoices(t *testing.T) {
+	for word, want := range map[string]reprise.Via{"auto": reprise.ViaAuto, "visibility": reprise.ViaVisibility, "requeue": reprise.ViaRequeue} {
+		if got := configOf(t, "exec", "true", "via", word).Via; got != want {
+			t.Errorf("--via %s: %v, want %v", word, got, want)
+		}
+	}
+	for word, want := range map[string]reprise.FIFO{"hold": reprise.FIFOHold, "block": reprise.FIFOBlock, "skip": reprise.FIFOSkip} {
+		if got := configOf(t, "exec", "true", "fifo", word).FIFO; got != want {
+			t.Errorf("--fifo %s: %v, want %v", word, got, want)
+		}
+	}
+	for word, off := range map[string]bool{"on": false, "off": true} {
+		if got := configOf(t, "exec", "true", "outage", word).Outage.Off; got != off {
+			t.Errorf("--outage %s: off %v", word, got)
+		}
+	}
+	m := &reprise.Message{
+		GroupID: "group", Body: `{"tenant":"pointer"}`,
+		Attributes: map[string]types.MessageAttributeValue{"tenant": {DataType: aws.String("String"), StringValue: aws.String("attribute")}},
+	}
+	for part, want := range map[string]string{"group": "group", "attribute:tenant": "attribute", "json:/tenant": "pointer", "attribute:absent": "", "json:/absent": ""} {
+		if got := configOf(t, "exec", "true", "outage-key", part).Outage.Key(m); got != want {
+			t.Errorf("--outage-key %s: %q, want %q", part, got, want)
 		}
 	}
 }

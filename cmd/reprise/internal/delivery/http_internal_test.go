@@ -15,11 +15,13 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/forward"
 )
 
 func fileWith(t *testing.T, name, text string) string {
@@ -120,6 +122,36 @@ func TestHTTPSecrets(t *testing.T) {
 	}
 	if _, err := targetOf(t, "url", srv.URL, "bearer-token", "env:A", "basic-auth", "env:B"); err == nil || !strings.Contains(err.Error(), "keep one") {
 		t.Errorf("two authorizations: %v", err)
+	}
+}
+
+// TestHTTPSettingsReachTheRequest: each setting of the posts does what it says, and the signature is one by the secret
+// itself, not by the place where it is.
+func TestHTTPSettingsReachTheRequest(t *testing.T) {
+	const secret = "a secret of many bytes"
+	var got http.Header
+	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.Header }))
+	defer srv.Close()
+	target, err := targetOf(t, "url", srv.URL, "basic-auth", "file:"+fileWith(t, "basic", "user:pass\n"), "hmac-secret", "file:"+fileWith(t, "hmac", secret+"\n"),
+		"header", "X-Team: shipping", "header", "X-Tag: a", "content-type", "text/x-order")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := target.Handle(t.Context(), &reprise.Message{ID: "id", Body: "body"}); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"Authorization": "Basic dXNlcjpwYXNz", "X-Team": "shipping", "X-Tag": "a", "Content-Type": "text/x-order", "X-Aws-Sqsd-Queue": "orders",
+	} {
+		if got.Get(name) != want {
+			t.Errorf("%s is %q, want %q", name, got.Get(name), want)
+		}
+	}
+	signature := got.Get("X-Reprise-Signature")
+	at, _, _ := strings.Cut(strings.TrimPrefix(signature, "t="), ",")
+	seconds, err := strconv.ParseInt(at, 10, 64)
+	if err != nil || signature != forward.Signature([]byte(secret), time.Unix(seconds, 0), "body") {
+		t.Errorf("the signature %q is not one by the secret: %v", signature, err)
 	}
 }
 

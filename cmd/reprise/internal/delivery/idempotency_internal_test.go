@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -21,7 +23,7 @@ func TestOnce(t *testing.T) {
 	attribute := func(value string) map[string]types.MessageAttributeValue {
 		return map[string]types.MessageAttributeValue{"order": {DataType: aws.String("String"), StringValue: &value}}
 	}
-	first := &reprise.Message{ID: "a", OriginID: "a", Body: `{"order":1}`, Attributes: attribute("1")}
+	first := &reprise.Message{ID: "a", OriginID: "a", Body: `{"order":1}`, GroupID: "g", DeduplicationID: "d", Attributes: attribute("1")}
 	for _, test := range []struct {
 		settings []string
 		second   *reprise.Message
@@ -34,6 +36,8 @@ func TestOnce(t *testing.T) {
 		{[]string{"idempotency", "memory", "idempotency-key", "attribute:order"}, &reprise.Message{ID: "b", OriginID: "b", Body: first.Body, Attributes: attribute("1")}, 1},
 		{[]string{"idempotency", "memory", "idempotency-key", "attribute:order"}, &reprise.Message{ID: "b", OriginID: "b", Body: first.Body, Attributes: attribute("2")}, 2},
 		{[]string{"idempotency", "memory", "idempotency-key", "json:/order"}, &reprise.Message{ID: "b", OriginID: "b", Body: `{"order":1,"more":2}`}, 1},
+		{[]string{"idempotency", "memory", "idempotency-key", "deduplication-id"}, &reprise.Message{ID: "b", OriginID: "b", Body: "b", GroupID: "g", DeduplicationID: "d"}, 1},
+		{[]string{"idempotency", "memory", "idempotency-key", "deduplication-id"}, &reprise.Message{ID: "b", OriginID: "b", Body: first.Body, GroupID: "g", DeduplicationID: "e"}, 2},
 	} {
 		runs, stores := 0, new(Stores)
 		for _, m := range []*reprise.Message{first, test.second} {
@@ -53,6 +57,27 @@ func TestOnce(t *testing.T) {
 			t.Errorf("%v: %d runs, want %d", test.settings, runs, test.runs)
 		}
 	}
+}
+
+// TestOnceForAsLongAsIsSet: work that is done is remembered for the time that is set: a message that comes again within
+// it is not delivered, and one after it is.
+func TestOnceForAsLongAsIsSet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, runs := settingsOf(t, "exec", "true", "idempotency", "memory", "idempotency-retention", "72h"), 0
+		h, err := s.Once(reprise.HandlerFunc(func(context.Context, *reprise.Message) error { runs++; return nil }), "q", new(Stores), slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, test := range []struct {
+			later time.Duration
+			runs  int
+		}{{0, 1}, {71 * time.Hour, 1}, {2 * time.Hour, 2}} {
+			time.Sleep(test.later)
+			if err := h.Handle(t.Context(), &reprise.Message{ID: "a", OriginID: "a", Body: "b"}); err != nil || runs != test.runs {
+				t.Errorf("%v later: %v, %d runs, want %d", test.later, err, runs, test.runs)
+			}
+		}
+	})
 }
 
 // table is a DynamoDB that fails.

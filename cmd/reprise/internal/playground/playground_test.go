@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -44,6 +45,10 @@ func TestALinkCarriesTheForm(t *testing.T) {
 		again, problems := playground.Read(f.Query())
 		if len(problems) > 0 || again.Query().Encode() != f.Query().Encode() || again.PolicyText() != f.PolicyText() || again.Seed != f.Seed || again.AgainstText() != f.AgainstText() {
 			t.Errorf("%s: the link is read as %+v, %v; want %+v", query, again, problems, f)
+		}
+		f.Policy, f.Against, again.Policy, again.Against = retry.Policy{}, retry.Policy{}, retry.Policy{}, retry.Policy{} // their texts are the same
+		if !reflect.DeepEqual(again, f) {
+			t.Errorf("%s: the link is read as %+v, want %+v", query, again, f)
 		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/redrive"
+	"github.com/reprise-sqs/reprise/repriselambda"
 	"github.com/reprise-sqs/reprise/reprisetest"
 	"github.com/reprise-sqs/reprise/retry"
 	"github.com/reprise-sqs/reprise/sqsserver"
@@ -444,6 +445,42 @@ func TestWhole(t *testing.T) {
 		slices.Sort(names)
 		if !slices.Equal(names, []string{reprise.StoryAttribute, "tenant"}) {
 			t.Errorf("the message has %q", names)
+		}
+	})
+}
+
+// TestWhatGoesAlong: a letter of a standard queue goes back with its fair-queue group, its trace header and what its
+// sender wrote, so that consumers and traces see what they would have seen. What a retry handler has noted of its death
+// is left out, except the function, which the handler is to invoke.
+func TestWhatGoesAlong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const trace = "Root=1-5759e988-bd862e3fe1be46a994272793"
+		source := reprisetest.NewQueue(t, nil)
+		dead := source.NewDeadLetterQueue(5)
+		m := letterOf(source.ARN(), "m", "")
+		m.MessageGroupId = "tenant-7"
+		m.MessageSystemAttributes = []sqsserver.MessageAttribute{{Name: "AWSTraceHeader", DataType: "String", StringValue: trace}}
+		for _, name := range []string{
+			repriselambda.FunctionAttribute, repriselambda.ReasonAttribute, repriselambda.AttemptsAttribute, repriselambda.FirstAttribute,
+			repriselambda.LastAttribute, repriselambda.ErrorTypeAttribute, repriselambda.ErrorMessageAttribute,
+		} {
+			m.MessageAttributes = append(m.MessageAttributes, sqsserver.MessageAttribute{Name: name, DataType: "String", StringValue: "x"})
+		}
+		dead.SendMessage(m)
+		redriven(t, dead, redrive.Redrive{})
+		url := source.URL()
+		out, err := source.Client().ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{
+			QueueUrl: &url, MessageAttributeNames: []string{"All"}, MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameAll},
+		})
+		if err != nil || len(out.Messages) != 1 {
+			t.Fatalf("the source brings %+v, %v", out, err)
+		}
+		back := out.Messages[0]
+		if names := slices.Sorted(maps.Keys(back.MessageAttributes)); !slices.Equal(names, []string{repriselambda.FunctionAttribute, "tenant"}) {
+			t.Errorf("it has the attributes %q", names)
+		}
+		if group, got := back.Attributes["MessageGroupId"], back.Attributes["AWSTraceHeader"]; group != "tenant-7" || got != trace {
+			t.Errorf("its group is %q, its trace header %q; want those of the letter", group, got)
 		}
 	})
 }

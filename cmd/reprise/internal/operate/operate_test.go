@@ -217,9 +217,14 @@ func TestSelection(t *testing.T) {
 			t.Errorf("%s: %t, want %t", test.name, got, test.want)
 		}
 	}
-	plain, notEqual := operate.Message{Body: "customer.id=42"}, where("customer.id!=1")
-	if notEqual.Matches(&plain, now) {
-		t.Error("a body that is not JSON matches a condition")
+	equal, notEqual := where("customer.id=42"), where("customer.id!=1")
+	for _, body := range []string{"customer.id=42", `{"customer":{"id":42}} and more`, `{"customer":{"id":42}}{}`, `{"customer":{"id":42}}]`, ""} {
+		if plain := (operate.Message{Body: body}); equal.Matches(&plain, now) || notEqual.Matches(&plain, now) {
+			t.Errorf("%q, which is not JSON, matches a condition", body)
+		}
+	}
+	if spaced := (operate.Message{Body: " {\"customer\":{\"id\":42}}\r\n "}); !equal.Matches(&spaced, now) {
+		t.Error("JSON between spaces matches no condition")
 	}
 	for _, text := range []string{"", "=x", "path", "a~(", "!=x"} {
 		if _, err := operate.ParseCondition(text); err == nil {

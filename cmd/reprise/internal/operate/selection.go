@@ -2,7 +2,9 @@ package operate
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"strconv"
@@ -107,6 +109,9 @@ func (s *Selection) where(body string) bool {
 	decoder.UseNumber()
 	var document any
 	if decoder.Decode(&document) != nil {
+		return false
+	}
+	if _, more := decoder.Token(); !errors.Is(more, io.EOF) {
 		return false
 	}
 	return !slices.ContainsFunc(s.Where, func(c Condition) bool { return !c.holds(document) })

@@ -3,7 +3,9 @@ package operate_test
 import (
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/reprise-sqs/reprise"
@@ -95,5 +97,24 @@ func TestEditsHaveTheirOwnDeduplication(t *testing.T) {
 			t.Errorf("%s and %s have the same deduplication id", name, other)
 		}
 		seen[out.DeduplicationID] = name
+	}
+}
+
+// TestStoryOfADeath: what an exported letter says of its death is what it says when it has been imported again.
+func TestStoryOfADeath(t *testing.T) {
+	at := func(minute int) time.Time { return time.Date(2026, 1, 2, 3, minute, 0, 0, time.UTC) }
+	death := operate.Death{
+		Reason: "attempts", Error: "no", Attempts: 3, At: at(3), Sent: at(1), First: at(2), Source: "arn:aws:sqs:eu-west-1:1:orders", Origin: "o", Message: "m",
+	}
+	story, err := death.Story()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := operate.Read(urlOf+"dead", types.Message{MessageAttributes: map[string]types.MessageAttributeValue{reprise.StoryAttribute: stringAttribute(story)}}, nil)
+	if diff := cmp.Diff(&death, again.Death); diff != "" {
+		t.Errorf("(-exported +imported):\n%s", diff)
+	}
+	if story, err := (*operate.Death)(nil).Story(); story != "" || err != nil {
+		t.Errorf("of a message that is no letter: %q, %v", story, err)
 	}
 }

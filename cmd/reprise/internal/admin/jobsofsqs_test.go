@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
 	"github.com/reprise-sqs/reprise/reprisetest"
 	"github.com/reprise-sqs/reprise/sqsserver"
@@ -17,20 +18,26 @@ import (
 // It is called in a bubble of synctest: the client makes no connection.
 func ofSQS(t *testing.T, queues ...*reprisetest.Queue) (*admin.API, *admin.Client) {
 	t.Helper()
+	api := admin.New(configOf(t, nil, queues...))
+	return api, api.Inside("test")
+}
+
+// configOf configures the API of a process that knows queues, and the keys with which their stories are signed.
+func configOf(t *testing.T, keys []reprise.SigningKey, queues ...*reprisetest.Queue) admin.Config {
+	t.Helper()
 	logger := slog.New(slog.DiscardHandler)
-	api := admin.New(admin.Config{
+	return admin.Config{
 		Version: "v1", Events: new(admin.Events), Logger: logger, Pages: pages(t, logger), Consumers: func() []admin.Running { return nil },
 		JobQueue: func(_ context.Context, queue string) (admin.JobQueue, error) {
 			for _, q := range queues {
 				if queue == q.Name() || queue == q.URL() {
-					return admin.JobQueue{URL: q.URL(), Client: q.Client()}, nil
+					return admin.JobQueue{URL: q.URL(), Client: q.Client(), Keys: keys}, nil
 				}
 			}
 			_, err := admin.OneQueue(queue, nil)
 			return admin.JobQueue{}, err
 		},
-	})
-	return api, api.Inside("test")
+	}
 }
 
 // toItsEnd starts a job and waits for its end.
@@ -222,4 +229,73 @@ func TestLimitEndsASlowJob(t *testing.T) {
 			t.Errorf("the job took %v, want the 200 s between its two messages", took)
 		}
 	})
+}
+
+// TestTheLivingAreNotSent: messages of a queue that no other names as its dead-letter queue may be alive. A redrive of them
+// is refused unless the request says that the queue is meant, or the process has the keys of who dead-letters to it; and
+// with dead_only a redrive or a move leaves those that nothing says are dead letters.
+func TestTheLivingAreNotSent(t *testing.T) {
+	key, err := reprise.NewSigningKey("k", []byte(strings.Repeat("s", 32)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := []reprise.SigningKey{key}
+	for _, test := range []struct {
+		name    string
+		keys    []reprise.SigningKey
+		named   bool
+		request admin.JobRequest
+		refused bool
+		sent    int // of a letter with a story and two messages without
+	}{
+		{"redrive", nil, false, admin.JobRequest{Action: admin.JobRedrive}, true, 0},
+		{"count of a redrive", nil, false, admin.JobRequest{Action: admin.JobRedrive, DryRun: true}, true, 0},
+		{"redrive of letters alone", nil, false, admin.JobRequest{Action: admin.JobRedrive, DeadOnly: true}, true, 0},
+		{"redrive of any queue", nil, false, admin.JobRequest{Action: admin.JobRedrive, AnyQueue: true}, false, 3},
+		{"redrive of letters alone, of any queue", nil, false, admin.JobRequest{Action: admin.JobRedrive, AnyQueue: true, DeadOnly: true}, false, 1},
+		{"redrive with keys", keys, false, admin.JobRequest{Action: admin.JobRedrive}, false, 3},
+		{"redrive of letters alone, with keys", keys, false, admin.JobRequest{Action: admin.JobRedrive, DeadOnly: true}, false, 1},
+		{"redrive of a dead-letter queue", nil, true, admin.JobRequest{Action: admin.JobRedrive}, false, 3},
+		{"redrive of letters alone, of a dead-letter queue", nil, true, admin.JobRequest{Action: admin.JobRedrive, DeadOnly: true}, false, 3},
+		{"move", nil, false, admin.JobRequest{Action: admin.JobMove}, false, 3},
+		{"move of letters alone", nil, false, admin.JobRequest{Action: admin.JobMove, DeadOnly: true}, false, 1},
+		{"move of letters alone, of a dead-letter queue", nil, true, admin.JobRequest{Action: admin.JobMove, DeadOnly: true}, false, 3},
+	} {
+		for _, own := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				source := reprisetest.NewQueue(t, nil)
+				from, to := source.NewQueue(nil), source.NewQueue(nil)
+				if test.named {
+					from = source.NewDeadLetterQueue(3)
+				}
+				from.Send("1", "2")
+				from.SendMessage(sqsserver.SendMessageEntry{MessageBody: "letter", MessageAttributes: []sqsserver.MessageAttribute{
+					{Name: reprise.StoryAttribute, DataType: "String", StringValue: `{"reason":"permanent"}`},
+				}})
+				cfg := configOf(t, test.keys, from, to)
+				if own {
+					cfg.Server = from.Server()
+				}
+				client := admin.New(cfg).Inside("test")
+				request := test.request
+				request.Queue, request.To, request.All = from.Name(), to.Name(), true
+				var j admin.Job
+				if test.refused {
+					if j, err = client.StartJob(t.Context(), request); err == nil || !strings.Contains(err.Error(), "set any_queue") {
+						t.Errorf("%s, own server %t: %+v, %v; want that it is refused", test.name, own, j, err)
+					}
+					time.Sleep(time.Minute)
+				} else {
+					j = toItsEnd(t, client, request)
+				}
+				left := 3 - test.sent
+				if len(to.Messages()) != test.sent || len(from.Messages()) != left || j.Done != test.sent {
+					t.Errorf("%s, own server %t: %d were sent and %d are left, want %d and %d: %+v", test.name, own, len(to.Messages()), len(from.Messages()), test.sent, left, j)
+				}
+				if says := strings.Contains(j.Problem, "2 messages left"); !test.refused && (says != (left > 0) || j.Failed != left) {
+					t.Errorf("%s, own server %t: %+v; want that it says what was left", test.name, own, j)
+				}
+			})
+		}
+	}
 }

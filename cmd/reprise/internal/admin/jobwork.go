@@ -17,18 +17,17 @@ import (
 
 // work does what a job is for.
 func (a *API) work(ctx context.Context, j *job) error {
-	switch j.request.Action {
-	case JobRedrive, JobMove:
-		return a.send(ctx, j)
+	do, rest := a.receive, "reprise purge deletes all, and a selection, such as --older-than 1s, any messages"
+	switch {
+	case j.request.Action == JobRedrive || j.request.Action == JobMove:
+		do, rest = a.send, "reprise move takes any messages"
+	case a.cfg.Server != nil:
+		do = a.inspect
 	}
-	look := a.receive
-	if a.cfg.Server != nil {
-		look = a.inspect
-	}
-	err := look(ctx, j)
+	err := do(ctx, j)
 	a.update(j, func(s *Job) {
 		if s.Failed += j.alive; j.alive > 0 {
-			s.Problem = plural.Of(j.alive, "message") + " left: nothing says that these are dead letters, and no queue names this one as its dead-letter queue: reprise purge deletes all, and a selection, such as --older-than 1s, any messages"
+			s.Problem = plural.Of(j.alive, "message") + " left: nothing says that these are dead letters, and no queue names this one as its dead-letter queue: " + rest
 		}
 	})
 	return err
@@ -45,14 +44,7 @@ func (a *API) send(ctx context.Context, j *job) error {
 		WithoutBodies: !edits && !j.selection.ReadsBodies() && len(j.from.Keys) == 0,
 		Select: func(m *types.Message, now time.Time) bool {
 			letter := operate.Read(j.from.URL, *m, j.from.Keys)
-			matches := j.selection.Matches(&letter, now)
-			a.update(j, func(s *Job) {
-				s.Looked++
-				if matches {
-					s.Matched++
-				}
-			})
-			return matches && (!edits || a.fits(j, &letter) || !j.request.DryRun) // what is sent is tried once more
+			return a.look(j, &letter, now) && (!edits || a.fits(j, &letter) || !j.request.DryRun) // what is sent is tried once more
 		},
 		Progress: func(sent int) { a.update(j, func(s *Job) { s.Done = sent }) },
 	}

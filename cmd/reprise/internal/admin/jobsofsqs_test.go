@@ -2,14 +2,19 @@ package admin_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
 	"github.com/reprise-sqs/reprise/reprisetest"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
@@ -231,6 +236,60 @@ func TestLimitEndsASlowJob(t *testing.T) {
 	})
 }
 
+// TestLimitWithinABatch: SQS brings ten messages at once. A job acts on as many as it may, and leaves the others of the
+// batch.
+func TestLimitWithinABatch(t *testing.T) {
+	for _, action := range []string{admin.JobDelete, admin.JobExport} {
+		synctest.Test(t, func(t *testing.T) {
+			q := reprisetest.NewQueue(t, nil)
+			q.Send("1", "2", "3", "4", "5", "6", "7", "8")
+			_, client := ofSQS(t, q)
+			j := toItsEnd(t, client, admin.JobRequest{Action: action, Queue: q.Name(), All: true, Limit: 3})
+			exported := 0
+			if err := client.Exported(t.Context(), j.ID, func(*operate.Message) error { exported++; return nil }); err != nil {
+				t.Fatal(err)
+			}
+			left, want := 5, 0
+			if action == admin.JobExport {
+				left, want = 8, 3
+			}
+			if j.Matched != 3 || j.Done != 3 || len(q.Messages()) != left || exported != want {
+				t.Errorf("%s of at most 3 of 8: %d are left, %d exported, %+v", action, len(q.Messages()), exported, j)
+			}
+		})
+	}
+}
+
+// TestReceivesThatMoveMessages: on a queue with a dead-letter queue each receive brings its messages nearer to that. A job
+// that has to receive them refuses, and receives none, unless the request says that this is known.
+func TestReceivesThatMoveMessages(t *testing.T) {
+	for _, action := range []string{admin.JobDelete, admin.JobExport, admin.JobMove, admin.JobRedrive} {
+		synctest.Test(t, func(t *testing.T) {
+			q := reprisetest.NewQueue(t, nil)
+			to := q.NewDeadLetterQueue(3)
+			q.Send("1", "2")
+			_, client := ofSQS(t, q, to)
+			request := admin.JobRequest{Action: action, Queue: q.Name(), All: true, AnyQueue: true}
+			if action == admin.JobMove || action == admin.JobRedrive {
+				request.To = to.Name()
+			}
+			j := toItsEnd(t, client, request)
+			if j.State != admin.JobFailed || !strings.Contains(j.Problem, "set force") {
+				t.Errorf("%s: %+v; want that it is refused", action, j)
+			}
+			for _, m := range q.Messages() {
+				if m.Receives != 0 {
+					t.Errorf("%s: %q was received %d times", action, m.Body, m.Receives)
+				}
+			}
+			request.Force = true
+			if j = toItsEnd(t, client, request); j.State != admin.JobDone || j.Done != 2 {
+				t.Errorf("%s with force: %+v; want that it is done", action, j)
+			}
+		})
+	}
+}
+
 // TestTheLivingAreNotSent: messages of a queue that no other names as its dead-letter queue may be alive. A redrive of them
 // is refused unless the request says that the queue is meant, or the process has the keys of who dead-letters to it; and
 // with dead_only a redrive or a move leaves those that nothing says are dead letters.
@@ -298,4 +357,36 @@ func TestTheLivingAreNotSent(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestJobsTrustSignedStories: a process with a server of its own and the keys of its consumers sends letters back by the
+// stories that those have signed, although nothing else of the job looks at their bodies, to which signatures are bound.
+func TestJobsTrustSignedStories(t *testing.T) {
+	key, err := reprise.NewSigningKey("k", []byte(strings.Repeat("s", 32)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := []reprise.SigningKey{key}
+	synctest.Test(t, func(t *testing.T) {
+		source := reprisetest.NewQueue(t, nil)
+		dead := source.NewQueue(nil) // which SQS does not know as the dead-letter queue of source
+		body, story := "m", fmt.Sprintf(`{"source":%q,"last":%q}`, source.ARN(), time.Now().UTC().Format(time.RFC3339))
+		entry := types.SendMessageBatchRequestEntry{MessageBody: &body, MessageAttributes: map[string]types.MessageAttributeValue{
+			reprise.StoryAttribute: {DataType: aws.String("String"), StringValue: &story},
+		}}
+		if err := reprise.SignStory(dead.URL(), &entry, keys); err != nil {
+			t.Fatal(err)
+		}
+		for _, body := range []string{body, "another, to which the story was copied"} {
+			dead.SendMessage(sqsserver.SendMessageEntry{MessageBody: body, MessageAttributes: []sqsserver.MessageAttribute{
+				{Name: reprise.StoryAttribute, DataType: "String", StringValue: *entry.MessageAttributes[reprise.StoryAttribute].StringValue},
+			}})
+		}
+		cfg := configOf(t, keys, source, dead)
+		cfg.Server = dead.Server()
+		j := toItsEnd(t, admin.New(cfg).Inside("test"), admin.JobRequest{Action: admin.JobRedrive, Queue: dead.Name(), All: true})
+		if back := source.Messages(); j.Sent[source.URL()] != 1 || j.Failed != 1 || len(back) != 1 || back[0].Body != "m" {
+			t.Errorf("the source holds %+v, %+v; want the letter whose story is signed", back, j)
+		}
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/awsclient"
@@ -53,11 +54,21 @@ func TestSend(t *testing.T) {
 		t.Fatalf("%d %s", status, text)
 	}
 	page, err := server.Messages("orders", sqsserver.Page{})
-	if err != nil || len(page) != 1 || page[0].Body != `{"secret":1}` {
-		t.Errorf("the queue has %+v, %v", page, err)
+	if err != nil || len(page) != 1 || page[0].Body != `{"secret":1}` || page[0].State != sqsserver.Delayed {
+		t.Fatalf("the queue has %+v, %v", page, err)
 	}
-	if status, text := s.call("POST", "/admin/v1/queues/ordered.fifo/messages", `{"body":"x","group":"a","deduplication":"1"}`); status != 200 {
-		t.Errorf("to a FIFO queue: %d %s", status, text)
+	wantAttributes := []sqsserver.MessageAttribute{{Name: "kind", DataType: "String", StringValue: "test"}, {Name: "raw", DataType: "Binary", BinaryValue: []byte{0, 1}}}
+	if diff := cmp.Diff(wantAttributes, page[0].Attributes); diff != "" {
+		t.Errorf("attributes (-want +got):\n%s", diff)
+	}
+	for _, deduplication := range []string{"1", "2"} { // two of one group are two messages
+		if status, text := s.call("POST", "/admin/v1/queues/ordered.fifo/messages", `{"body":"x","group":"a","deduplication":"`+deduplication+`"}`); status != 200 {
+			t.Errorf("to a FIFO queue: %d %s", status, text)
+		}
+	}
+	page, err = server.Messages("ordered.fifo", sqsserver.Page{})
+	if err != nil || len(page) != 2 || page[0].Group != "a" || page[0].Deduplication != "1" || page[1].Group != "a" || page[1].Deduplication != "2" {
+		t.Errorf("the FIFO queue has %+v, %v", page, err)
 	}
 	if log := s.log.String(); strings.Contains(log, "secret") || !strings.Contains(log, "action=send") || !strings.Contains(log, `\"bytes\":12`) {
 		t.Errorf("the log has %s", log)

@@ -3,8 +3,10 @@ package admin_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
 	"github.com/reprise-sqs/reprise/reprisetest"
 	"github.com/reprise-sqs/reprise/retry"
 )
@@ -126,4 +129,111 @@ func TestCountsHaveTheirNames(t *testing.T) {
 			t.Errorf("%+v", n)
 		}
 	})
+}
+
+// sameNames compares each field of got with the field of want that has its name, or is left out.
+func sameNames(t *testing.T, what string, got, want any, leftOut ...string) {
+	t.Helper()
+	is, should := reflect.ValueOf(got), reflect.ValueOf(want)
+	for field := range is.Type().Fields() {
+		if slices.Contains(leftOut, field.Name) {
+			continue
+		}
+		g, w := is.FieldByIndex(field.Index).Interface(), should.FieldByName(field.Name).Interface()
+		same := g == w
+		switch w := w.(type) {
+		case time.Time:
+			same = g.(time.Time).Equal(w)
+		case retry.Reason:
+			same = w == 0 && g == "" || g == w.String()
+		case fmt.Stringer:
+			same = g == w.String()
+		}
+		if !same {
+			t.Errorf("%s: %s is %v, want %v", what, field.Name, g, w)
+		}
+	}
+}
+
+// TestConsumerHasItsNames: what a consumer does, and each of its breakers, is shown under its own names. Of no two that are
+// counted there are equally many.
+func TestConsumerHasItsNames(t *testing.T) {
+	keyOf := func(m *reprise.Message) string { key, _, _ := strings.Cut(m.Body, " "); return key }
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		goOn := make(chan struct{})
+		c := q.Consume(reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) error {
+			switch keyOf(m) {
+			case "later":
+				return reprise.RetryAfter(2*time.Hour, errors.New("not yet"))
+			case "down":
+				return reprise.Unavailable(errors.New("is down"))
+			}
+			<-goOn
+			return nil
+		}), reprise.Config{
+			Concurrency: 3, Outage: reprise.Outage{Key: keyOf, Threshold: 5, Probe: func(context.Context, string) error { return errors.New("is down") }}, Logger: slog.New(slog.DiscardHandler),
+		})
+		defer close(goOn)
+		client := beside(t, q, c)
+		if err := c.SetRate(1000); err != nil {
+			t.Fatal(err)
+		}
+		send := func(n int, key string) {
+			for i := range n {
+				q.Send(fmt.Sprint(key, " ", i))
+			}
+			time.Sleep(17 * time.Second) // in which no long poll ends
+		}
+		send(9, "later")
+		send(12, "down")
+		send(3, "runs")
+		send(2, "waits")
+		if err := c.PauseKey("paused"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait() // so that nothing changes between the two looks
+		got, err := client.Consumer(t.Context(), q.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := c.Status()
+		sameNames(t, "the consumer", got, want, "Queue", "URL", "Policy", "Target", "Breakers", "GivingUp", "Counts", "Calls", "RetryLane")
+		if len(got.Breakers) != 2 || len(want.Breakers) != 2 {
+			t.Fatalf("%d breakers of %d, want one that is open and one of a paused key", len(got.Breakers), len(want.Breakers))
+		}
+		for i := range got.Breakers {
+			sameNames(t, "breaker "+got.Breakers[i].Key, got.Breakers[i], want.Breakers[i])
+		}
+		if got.Running != 3 || got.InBackoff <= 3 || got.Waiting == 0 || got.Waiting == got.Running || got.LastReceive.Equal(got.LastSettle) || got.Calls != want.Calls.Total() {
+			t.Errorf("%+v: the test shows little", got)
+		}
+	})
+}
+
+// TestBusy: only an outage of all messages holds all of them back. The breaker of a key says nothing about those of others,
+// and one that ramps lets messages through.
+func TestBusy(t *testing.T) {
+	since := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	next := since.Add(time.Minute)
+	for name, test := range map[string]struct {
+		breakers []admin.Breaker
+		outage   bool
+	}{
+		"none":                    {nil, false},
+		"open":                    {[]admin.Breaker{{State: "open", Since: since, NextProbe: next, Problem: "down"}}, true},
+		"half-open":               {[]admin.Breaker{{State: "half-open", Since: since, NextProbe: next, Problem: "down"}}, true},
+		"ramping":                 {[]admin.Breaker{{State: "ramping", Since: since, Problem: "down"}}, false},
+		"of a key":                {[]admin.Breaker{{Key: "acme", State: "open", Since: since, NextProbe: next, Problem: "down"}}, false},
+		"of all, and one of keys": {[]admin.Breaker{{State: "open", Since: since, NextProbe: next, Problem: "down"}, {Key: "acme", State: "open", Problem: "refused"}}, true},
+	} {
+		c := admin.Consumer{Paused: true, Running: 1, Concurrency: 2, Rate: 3, Breakers: test.breakers}
+		want := operate.Busy{Paused: true, Running: 1, Concurrency: 2, Rate: 3}
+		if test.outage {
+			want.Outage, want.OutageSince, want.NextProbe = "down", since, next
+		}
+		if got := c.Busy(); *got != want {
+			t.Errorf("%s: %+v, want %+v", name, *got, want)
+		}
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
@@ -101,6 +102,32 @@ func TestPagesEnd(t *testing.T) {
 	}
 	if old != 10 || pages == 20 {
 		t.Errorf("%d of 10 old messages on %d pages", old, pages)
+	}
+}
+
+// TestPagesGoOnBehindWhatDoesNotMatch: one request looks at so many messages at most. If few of them match, or none, the
+// next page has the others: a page that is empty is not the end.
+func TestPagesGoOnBehindWhatDoesNotMatch(t *testing.T) {
+	s, server := serveOwn(t, nil)
+	const others = 20_100
+	for i := range others + 1 {
+		in := &sqsserver.SendMessageInput{QueueUrl: "orders"}
+		if in.MessageBody = "other"; i == others {
+			in.MessageBody = "wanted"
+		}
+		if _, err := server.SendMessage(t.Context(), in); err != nil {
+			t.Fatal(err)
+		}
+	}
+	looked, pages, after := 0, 0, ""
+	var found []admin.Message
+	for more := true; more && pages < 10; more = after != "" {
+		_, text := s.call("GET", admin.Path+"queues/orders/messages?selection="+url.QueryEscape(`{"body":"wanted"}`)+"&after="+after, "")
+		page := decode[admin.Messages](t, text)
+		looked, pages, after, found = looked+page.Looked, pages+1, page.Next, append(found, page.Messages...)
+	}
+	if len(found) != 1 || found[0].Body != "wanted" || looked != others+1 || pages < 2 {
+		t.Errorf("%d messages found on %d pages, for which %d of %d were looked at", len(found), pages, looked, others+1)
 	}
 }
 
@@ -249,6 +276,41 @@ func TestHeld(t *testing.T) {
 		t.Errorf("its story: %s", text)
 	}
 	c.Crash() // its long poll need not end
+}
+
+// TestHeldHasItsNames: what a consumer knows of a message is shown under its own names: of one that runs, of one behind it in
+// its group, and of one that waits for its retry.
+func TestHeldHasItsNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, map[string]string{"FifoQueue": "true"})
+		ids := make(map[string]string)
+		for _, m := range []struct{ group, body string }{{"a", "runs"}, {"a", "behind"}, {"b", "fails"}} {
+			ids[m.body] = q.SendMessage(sqsserver.SendMessageEntry{MessageBody: m.body, MessageGroupId: m.group, MessageDeduplicationId: m.body})
+		}
+		goOn := make(chan struct{})
+		c := q.Consume(reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) error {
+			if m.Body == "fails" {
+				return reprise.RetryAfter(time.Hour, errors.New("not yet"))
+			}
+			<-goOn
+			return nil
+		}), reprise.Config{Outage: reprise.Outage{Key: func(m *reprise.Message) string { return "key of " + m.Body }}, Logger: slog.New(slog.DiscardHandler)})
+		defer close(goOn)
+		client := beside(t, q, c)
+		time.Sleep(31 * time.Second)
+		synctest.Wait()
+		for body, id := range ids {
+			got, err := client.Held(t.Context(), q.Name(), id)
+			want, known := c.Standing(id)
+			if err != nil || !known {
+				t.Fatalf("%s: %v, known %t", body, err, known)
+			}
+			sameNames(t, body, got, want, "Origin", "Group", "Outcome", "Policy")
+			if got.Group != want.GroupID || got.Policy != "" || got.Origin != "" || got.Outcome != "" {
+				t.Errorf("%s: %+v", body, got)
+			}
+		}
+	})
 }
 
 // withRetryLane runs a consumer with a retry lane, on a server of its own, whose messages fail at their first attempt

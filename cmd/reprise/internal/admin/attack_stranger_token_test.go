@@ -64,6 +64,7 @@ func TestAttackTokenToAnImpostor(t *testing.T) {
 	}{
 		{"at the process's own address", "POST", pause, body, "", 401},
 		{"another action", "POST", admin.Path + "consumers/orders/wake", body, there, 401},
+		{"another query", "POST", pause + "?queue=mail", body, there, 401},
 		{"another method", "GET", admin.Path + "consumers", "", there, 401},
 		{"another body", "POST", pause, `{"keys":["acme"]}`, there, 403},
 	} {

@@ -109,3 +109,29 @@ func TestDeadIsKept(t *testing.T) {
 		t.Error("an answer is kept that nobody asks for")
 	}
 }
+
+// TestIsDeadLetterQueue: a dead-letter queue is known by its name, its ARN and its URL, whatever the host is called; a queue
+// of that name in another account or region is another.
+func TestIsDeadLetterQueue(t *testing.T) {
+	server := sqsserver.New(sqsserver.Config{})
+	t.Cleanup(func() { server.Close() })
+	const arn = "arn:aws:sqs:us-east-1:000000000000:"
+	for _, queue := range []string{"dead", "orders"} {
+		in := &sqsserver.CreateQueueInput{QueueName: queue}
+		if queue == "orders" {
+			in.Attributes = map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"` + arn + `dead","maxReceiveCount":5}`}
+		}
+		if _, err := server.CreateQueue(t.Context(), in); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for queue, want := range map[string]bool{
+		"dead": true, arn + "dead": true, "http://127.0.0.1:9324/000000000000/dead": true, "https://any.example/000000000000/dead": true,
+		"orders": false, "ead": false, arn + "orders": false, "http://127.0.0.1:9324/000000000000/orders": false,
+		"http://127.0.0.1:9324/111111111111/dead": false, "arn:aws:sqs:us-east-1:111111111111:dead": false, "arn:aws:sqs:eu-west-1:000000000000:dead": false, "": false,
+	} {
+		if got := isDeadLetterQueue(server, queue); got != want {
+			t.Errorf("%q: %t, want %t", queue, got, want)
+		}
+	}
+}

@@ -27,7 +27,7 @@ func (r Redrive) RunInside(ctx context.Context, stop <-chan struct{}, server *sq
 			queues:  make(map[string]*queue),
 		},
 		server:  server,
-		blocked: make(map[string]bool),
+		blocked: make(map[string]uint64),
 	}
 	err := p.begin(ctx)
 	if err == nil {
@@ -41,8 +41,8 @@ func (r Redrive) RunInside(ctx context.Context, stop <-chan struct{}, server *sq
 type inside struct {
 	*run
 	server  *sqsserver.Server
-	start   time.Time       // by the server's clock, to the nanosecond
-	blocked map[string]bool // FIFO: groups of which a message was left
+	start   time.Time         // by the server's clock, to the nanosecond
+	blocked map[string]uint64 // FIFO: by group, the sequence number of the first letter that was left
 	moved   int
 	taken   int // letters, for Max
 }
@@ -208,12 +208,19 @@ func (p *inside) arnOf(q *queue) string {
 	return name.String()
 }
 
-// stays counts a letter that is left and, so that the order is kept, blocks its group.
+// stays counts a letter that is left and, so that the order is kept, blocks its group behind it. Those before it may
+// be chosen and not yet moved.
 func (p *inside) stays(info *sqsserver.MessageInfo, why string) {
 	p.count(why)
-	if info.Sequence > 0 {
-		p.blocked[info.Group] = true
+	if first, isBlocked := p.blocked[info.Group]; info.Sequence > 0 && (!isBlocked || info.Sequence < first) {
+		p.blocked[info.Group] = info.Sequence
 	}
+}
+
+// isBehind reports whether a letter of the group before this one was left.
+func (p *inside) isBehind(info *sqsserver.MessageInfo) bool {
+	first, isBlocked := p.blocked[info.Group]
+	return isBlocked && info.Sequence > first
 }
 
 // transfer has the server move letters.
@@ -223,7 +230,7 @@ func (p *inside) transfer(letters []bound) error {
 	for i := range letters {
 		l := &letters[i]
 		switch {
-		case p.blocked[l.info.Group] && l.info.Sequence > 0:
+		case p.isBehind(l.info):
 			p.stays(l.info, behindAnother)
 		case p.DryRun:
 			p.report.Sent[l.to.url]++

@@ -241,3 +241,43 @@ func TestInsideDoesNotGoRound(t *testing.T) {
 		}
 	})
 }
+
+// TestNobodyOvertakesWhatIsLeft: behind a letter that has no queue to go to those of its group stay, by requests and inside.
+// Letters of a standard queue, whose groups have no order, do not wait for each other.
+func TestNobodyOvertakesWhatIsLeft(t *testing.T) {
+	for way, run := range map[string]func(*testing.T, *reprisetest.Queue, redrive.Redrive) redrive.Report{
+		"by requests": func(t *testing.T, dead *reprisetest.Queue, r redrive.Redrive) redrive.Report {
+			return redriven(t, dead, r)
+		},
+		"inside": inside,
+	} {
+		for _, fifo := range []bool{true, false} {
+			synctest.Test(t, func(t *testing.T) {
+				var attributes map[string]string
+				if fifo {
+					attributes = map[string]string{"FifoQueue": "true"}
+				}
+				source := reprisetest.NewQueue(t, attributes)
+				dead := source.NewDeadLetterQueue(100)
+				gone := strings.ReplaceAll(source.ARN(), source.Name(), "gone")
+				for _, m := range []struct{ from, body, group string }{{source.ARN(), "a1", "a"}, {gone, "a2", "a"}, {source.ARN(), "b1", "b"}, {source.ARN(), "a3", "a"}, {source.ARN(), "b2", "b"}} {
+					entry := letterOf(m.from, m.body, m.group)
+					if !fifo {
+						entry.MessageDeduplicationId = ""
+					}
+					dead.SendMessage(entry)
+				}
+				report := run(t, dead, redrive.Redrive{})
+				sent, left := []string{"a1", "a3", "b1", "b2"}, 1
+				if fifo {
+					sent, left = []string{"a1", "b1", "b2"}, 2
+				}
+				got := bodies(source)
+				if slices.Sort(got); !slices.Equal(got, sent) || len(dead.Messages()) != left || len(report.Left) != left {
+					t.Errorf("%s, FIFO %t: sent %q, want %q; %+v", way, fifo, got, sent, report)
+				}
+				visible(t, dead)
+			})
+		}
+	}
+}

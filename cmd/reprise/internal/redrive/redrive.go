@@ -194,16 +194,22 @@ func (p *run) begin(ctx context.Context) error {
 func (p *run) visit(ctx context.Context, stop <-chan struct{}, messages []types.Message, now time.Time) []operate.Verdict {
 	back, verdicts := make(map[*queue][]letter), make([]operate.Verdict, len(messages))
 	places := make(map[string]int, len(messages)) // by message id
+	blocked := make(map[string]bool)              // FIFO: groups of which a letter was left
 	for i := range messages {
 		l := letter{&messages[i]}
 		if p.Select != nil && !p.Select(l.Message, now) {
 			verdicts[i] = operate.Skip
 			continue
 		}
+		group := l.Attributes["MessageGroupId"]
 		q, problem := p.queueOf(ctx, l)
+		if problem == "" && blocked[group] {
+			problem = behindAnother
+		}
 		if problem != "" {
 			p.leave(problem)
 			verdicts[i] = operate.Skip
+			blocked[group] = strings.HasSuffix(p.QueueURL, ".fifo")
 			continue
 		}
 		back[q], places[l.id()] = append(back[q], l), i

@@ -41,7 +41,7 @@ func (js *jobs) checkCount(j *job) error {
 	}
 	at := slices.IndexFunc(all, func(other Job) bool { return other.ID == j.request.Counted })
 	switch {
-	case at < 0 || !all[at].CanCarryOut(time.Now()) || !all[at].does(j.Job):
+	case at < 0 || !all[at].CanCarryOut(time.Now()) || !all[at].does(j.Job) || !reflect.DeepEqual(all[at].Edit, j.Edit):
 		return problem(http.StatusConflict, "not-counted", "%s has not counted these messages in the last %s: count again", j.request.Counted, operate.Ago(CountedFor))
 	case all[at].CarriedOut(all):
 		return problem(http.StatusConflict, "not-counted", "what %s has counted was done already: count again", j.request.Counted)

@@ -5,8 +5,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
+	"github.com/reprise-sqs/reprise/reprisetest"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
@@ -73,4 +77,45 @@ func TestCountIsCarriedOutOnce(t *testing.T) {
 	if n := len(bodies(t, server, "dead")); began != 1 || n != 1 {
 		t.Errorf("%d of 8 have begun, %d letters are left; want one, and the letter that came after it", began, n)
 	}
+}
+
+// TestCountOfAnEdit: a count says what an edit would do to letters, with an example. A job that edits them otherwise, or not
+// at all, or sends them elsewhere, does not do what was counted.
+func TestCountOfAnEdit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := reprisetest.NewQueue(t, nil)
+		dead, elsewhere := source.NewDeadLetterQueue(3), source.NewQueue(nil)
+		dead.Send("1 SEK", "2 SEK")
+		_, client := ofSQS(t, source, dead, elsewhere)
+		request := func(find string) admin.JobRequest {
+			r := admin.JobRequest{Action: admin.JobRedrive, Queue: dead.Name(), To: source.Name(), All: true}
+			if find != "" {
+				r.Edit = operate.Rewrite{Find: find, Replace: "EUR"}
+			}
+			return r
+		}
+		count := request("SEK")
+		count.DryRun = true
+		counted := toItsEnd(t, client, count)
+		if counted.Done != 2 || counted.Edited != 2 {
+			t.Fatalf("the count: %+v", counted)
+		}
+		other := request("SEK")
+		other.To = elsewhere.Name()
+		for name, r := range map[string]admin.JobRequest{"another edit": request("2"), "no edit": request(""), "another receiver": other} {
+			r.Counted = counted.ID
+			if j, err := client.StartJob(t.Context(), r); err == nil || !strings.Contains(err.Error(), "has not counted these messages") {
+				t.Errorf("%s: %+v, %v; want that it is refused", name, j, err)
+			}
+			time.Sleep(time.Minute)
+		}
+		if n := len(dead.Messages()); n != 2 {
+			t.Fatalf("%d letters are left, want both", n)
+		}
+		r := request("SEK")
+		r.Counted = counted.ID
+		if j := toItsEnd(t, client, r); j.Done != 2 || j.Edited != 2 || len(source.Messages()) != 2 {
+			t.Errorf("what was counted: %+v", j)
+		}
+	})
 }

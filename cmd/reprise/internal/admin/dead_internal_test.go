@@ -110,8 +110,8 @@ func TestDeadIsKept(t *testing.T) {
 	}
 }
 
-// TestIsDeadLetterQueue: a dead-letter queue is known by its name, its ARN and its URL, whatever the host is called; a queue
-// of that name in another account or region is another.
+// TestIsDeadLetterQueue: a dead-letter queue is known by its name, its ARN and its URL, whatever the host is called; a
+// queue of that name in another account or region is another.
 func TestIsDeadLetterQueue(t *testing.T) {
 	server := sqsserver.New(sqsserver.Config{})
 	t.Cleanup(func() { server.Close() })

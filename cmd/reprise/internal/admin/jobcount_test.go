@@ -79,8 +79,8 @@ func TestCountIsCarriedOutOnce(t *testing.T) {
 	}
 }
 
-// TestCountOfAnEdit: a count says what an edit would do to letters, with an example. A job that edits them otherwise, or not
-// at all, or sends them elsewhere, does not do what was counted.
+// TestCountOfAnEdit: a count says what an edit would do to letters, with an example. A job that edits them otherwise,
+// or not at all, or sends them elsewhere, does not do what was counted.
 func TestCountOfAnEdit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := reprisetest.NewQueue(t, nil)

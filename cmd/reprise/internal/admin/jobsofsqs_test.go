@@ -260,8 +260,8 @@ func TestLimitWithinABatch(t *testing.T) {
 	}
 }
 
-// TestReceivesThatMoveMessages: on a queue with a dead-letter queue each receive brings its messages nearer to that. A job
-// that has to receive them refuses, and receives none, unless the request says that this is known.
+// TestReceivesThatMoveMessages: on a queue with a dead-letter queue each receive brings its messages nearer to that. A
+// job that has to receive them refuses, and receives none, unless the request says that this is known.
 func TestReceivesThatMoveMessages(t *testing.T) {
 	for _, action := range []string{admin.JobDelete, admin.JobExport, admin.JobMove, admin.JobRedrive} {
 		synctest.Test(t, func(t *testing.T) {
@@ -290,9 +290,9 @@ func TestReceivesThatMoveMessages(t *testing.T) {
 	}
 }
 
-// TestTheLivingAreNotSent: messages of a queue that no other names as its dead-letter queue may be alive. A redrive of them
-// is refused unless the request says that the queue is meant, or the process has the keys of who dead-letters to it; and
-// with dead_only a redrive or a move leaves those that nothing says are dead letters.
+// TestTheLivingAreNotSent: messages of a queue that no other names as its dead-letter queue may be alive. A redrive of
+// them is refused unless the request says that the queue is meant, or the process has the keys of who dead-letters to
+// it; and with dead_only a redrive or a move leaves those that nothing says are dead letters.
 func TestTheLivingAreNotSent(t *testing.T) {
 	key, err := reprise.NewSigningKey("k", []byte(strings.Repeat("s", 32)))
 	if err != nil {
@@ -359,8 +359,9 @@ func TestTheLivingAreNotSent(t *testing.T) {
 	}
 }
 
-// TestJobsTrustSignedStories: a process with a server of its own and the keys of its consumers sends letters back by the
-// stories that those have signed, although nothing else of the job looks at their bodies, to which signatures are bound.
+// TestJobsTrustSignedStories: a process with a server of its own and the keys of its consumers sends letters back by
+// the stories that those have signed, although nothing else of the job looks at their bodies, to which signatures are
+// bound.
 func TestJobsTrustSignedStories(t *testing.T) {
 	key, err := reprise.NewSigningKey("k", []byte(strings.Repeat("s", 32)))
 	if err != nil {

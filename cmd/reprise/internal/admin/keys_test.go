@@ -155,8 +155,8 @@ func sameNames(t *testing.T, what string, got, want any, leftOut ...string) {
 	}
 }
 
-// TestConsumerHasItsNames: what a consumer does, and each of its breakers, is shown under its own names. Of no two that are
-// counted there are equally many.
+// TestConsumerHasItsNames: what a consumer does, and each of its breakers, is shown under its own names. Of no two that
+// are counted there are equally many.
 func TestConsumerHasItsNames(t *testing.T) {
 	keyOf := func(m *reprise.Message) string { key, _, _ := strings.Cut(m.Body, " "); return key }
 	synctest.Test(t, func(t *testing.T) {
@@ -211,8 +211,8 @@ func TestConsumerHasItsNames(t *testing.T) {
 	})
 }
 
-// TestBusy: only an outage of all messages holds all of them back. The breaker of a key says nothing about those of others,
-// and one that ramps lets messages through.
+// TestBusy: only an outage of all messages holds all of them back. The breaker of a key says nothing about those of
+// others, and one that ramps lets messages through.
 func TestBusy(t *testing.T) {
 	since := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	next := since.Add(time.Minute)

@@ -105,8 +105,8 @@ func TestPagesEnd(t *testing.T) {
 	}
 }
 
-// TestPagesGoOnBehindWhatDoesNotMatch: one request looks at so many messages at most. If few of them match, or none, the
-// next page has the others: a page that is empty is not the end.
+// TestPagesGoOnBehindWhatDoesNotMatch: one request looks at so many messages at most. If few of them match, or none,
+// the next page has the others: a page that is empty is not the end.
 func TestPagesGoOnBehindWhatDoesNotMatch(t *testing.T) {
 	s, server := serveOwn(t, nil)
 	const others = 20_100
@@ -278,8 +278,8 @@ func TestHeld(t *testing.T) {
 	c.Crash() // its long poll need not end
 }
 
-// TestHeldHasItsNames: what a consumer knows of a message is shown under its own names: of one that runs, of one behind it in
-// its group, and of one that waits for its retry.
+// TestHeldHasItsNames: what a consumer knows of a message is shown under its own names: of one that runs, of one behind
+// it in its group, and of one that waits for its retry.
 func TestHeldHasItsNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, map[string]string{"FifoQueue": "true"})

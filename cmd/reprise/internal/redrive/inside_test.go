@@ -242,8 +242,8 @@ func TestInsideDoesNotGoRound(t *testing.T) {
 	})
 }
 
-// TestNobodyOvertakesWhatIsLeft: behind a letter that has no queue to go to those of its group stay, by requests and inside.
-// Letters of a standard queue, whose groups have no order, do not wait for each other.
+// TestNobodyOvertakesWhatIsLeft: behind a letter that has no queue to go to those of its group stay, by requests and
+// inside. Letters of a standard queue, whose groups have no order, do not wait for each other.
 func TestNobodyOvertakesWhatIsLeft(t *testing.T) {
 	for way, run := range map[string]func(*testing.T, *reprisetest.Queue, redrive.Redrive) redrive.Report{
 		"by requests": func(t *testing.T, dead *reprisetest.Queue, r redrive.Redrive) redrive.Report {

@@ -115,8 +115,9 @@ func (c *consumption) apply(queues []*consumed, file configfile.Config) error {
 	if err := rehearse(queues, file.Pools); err != nil {
 		return err
 	}
+	before := c.sizes()
 	if err := c.share(file.Pools); err != nil {
-		return err
+		return errors.Join(err, c.share(before))
 	}
 	var all []daemon.Consume
 	for _, q := range queues {
@@ -125,7 +126,11 @@ func (c *consumption) apply(queues []*consumed, file configfile.Config) error {
 		all = append(all, consume)
 	}
 	c.current = all
-	return c.consume(all)
+	err := c.consume(all)
+	if err != nil && !errors.Is(err, reprise.ErrDrainTimeout) { // after that the settings are in effect
+		err = errors.Join(err, c.share(before)) // consumers that go on do so in pools of the size of before
+	}
+	return err
 }
 
 // rehearse makes the consumers of the queues, in pools of their own, and drops them: a mistake that is in no queue alone,
@@ -153,16 +158,26 @@ func (c *consumption) share(pools []configfile.Pool) error {
 	}
 	for _, p := range pools {
 		var err error
-		if pool := c.pools[p.Name]; pool != nil {
+		pool := c.pools[p.Name]
+		if pool != nil {
 			err = pool.SetConcurrency(p.Concurrency)
 		} else {
-			c.pools[p.Name], err = reprise.NewPool(reprise.PoolConfig{Concurrency: p.Concurrency})
+			pool, err = reprise.NewPool(reprise.PoolConfig{Concurrency: p.Concurrency})
 		}
 		if err != nil {
 			return fmt.Errorf("pool %q: %w", p.Name, err)
 		}
+		c.pools[p.Name] = pool
 	}
 	return nil
+}
+
+// sizes returns the pools that there are, with their sizes.
+func (c *consumption) sizes() (pools []configfile.Pool) {
+	for name, pool := range c.pools {
+		pools = append(pools, configfile.Pool{Name: name, Concurrency: pool.Status().Concurrency})
+	}
+	return pools
 }
 
 // reload reads the file again and consumes its queues. If it has a mistake, or a queue

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -144,5 +145,48 @@ func TestReloadThatCutsMessagesOff(t *testing.T) {
 	c.reload()
 	if queues != 1 || !strings.Contains(log.String(), `msg="configuration reloaded"`) || !strings.Contains(log.String(), "stop budget") || strings.Contains(log.String(), "correct it") {
 		t.Errorf("%d queues are consumed, and the log says:\n%s", queues, log.String())
+	}
+}
+
+// TestReloadThatFailsKeepsThePools: if a reload cannot be carried out, the consumers that go on have as many places in
+// their pools as before; if it takes effect, and only cuts off messages of before, they have the new number.
+func TestReloadThatFailsKeepsThePools(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "reprise.yaml")
+	write := func(size int) {
+		t.Helper()
+		text := fmt.Sprintf("pools:\n  workers: {concurrency: %d}\nqueues:\n  - name: orders\n    consume: {url: 'http://127.0.0.1:1', pool: workers}\n", size)
+		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	q := reprisetest.NewQueue(t, nil)
+	var ends error // of the exchange of consumers
+	during := 0
+	c := &consumption{
+		app: new(app), flags: &consumeFlags{config: config}, cmd: new(app).run(), fresh: new(app).run,
+		logger: slog.New(slog.DiscardHandler), events: new(admin.Events),
+		locate: func(found []*consumed, _ configfile.Config) error {
+			found[0].located = located{client: q.Client(), url: q.URL()}
+			return nil
+		},
+	}
+	c.consume = func([]daemon.Consume) error {
+		during = c.pools["workers"].Status().Concurrency
+		return ends
+	}
+	for _, step := range []struct {
+		size int
+		ends error
+		want int
+	}{
+		{3, nil, 3}, {5, errors.New("a consumer cannot be made"), 3}, {5, fmt.Errorf("stopping: %w", reprise.ErrDrainTimeout), 5}, {2, nil, 2},
+	} {
+		write(step.size)
+		ends = step.ends
+		c.reload()
+		if got := c.pools["workers"].Status().Concurrency; got != step.want || during != step.size {
+			t.Errorf("after a reload with %d places that ended with %v there are %d, and new consumers were made with %d; want %d and %d",
+				step.size, step.ends, got, during, step.want, step.size)
+		}
 	}
 }

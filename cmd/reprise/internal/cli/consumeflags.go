@@ -289,9 +289,11 @@ func (a *app) stores() *delivery.Stores {
 	return &a.once
 }
 
-// checkToQueue returns an error if messages would be moved to the queue that they come from.
+// checkToQueue returns an error if messages would be moved to the queue that they come from. One of the same account
+// and name in another region is another queue.
 func (c *consumed) checkToQueue() error {
-	if c.located.toQueue == "" || redrive.PathOf(c.located.toQueue) != redrive.PathOf(c.located.url) {
+	at := c.located
+	if at.toQueue == "" || redrive.PathOf(at.toQueue) != redrive.PathOf(at.url) || at.to.Options().Region != at.client.Options().Region {
 		return nil
 	}
 	return usage(c.placed(fmt.Errorf("%q is the queue that is consumed: messages would go round for ever; name another", c.ToQueue), "to-queue"))

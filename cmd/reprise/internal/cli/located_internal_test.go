@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/awsclient"
@@ -64,5 +65,21 @@ func TestQueuesOfUp(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("queues (-want +got):\n%s", diff)
+	}
+}
+
+// TestToQueueOfTheSameName: a queue of the same account and name is another one in another region. Only the queue
+// itself would get its own messages again.
+func TestToQueueOfTheSameName(t *testing.T) {
+	client := func(region string) *sqs.Client { return awsclient.Local("http://127.0.0.1:1", region) }
+	const here, there = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders", "https://sqs.us-east-1.amazonaws.com/123456789012/orders"
+	for _, test := range []struct {
+		to, region string
+		round      bool
+	}{{here, "eu-west-1", true}, {"https://eu-west-1.queue.amazonaws.com/123456789012/orders", "eu-west-1", true}, {there, "us-east-1", false}, {here + "-2", "eu-west-1", false}} {
+		c := &consumed{name: here, Settings: &delivery.Settings{ToQueue: test.to}, located: located{client: client("eu-west-1"), url: here, to: client(test.region), toQueue: test.to}}
+		if err := c.checkToQueue(); (err != nil) != test.round {
+			t.Errorf("--to-queue %s: %v", test.to, err)
+		}
 	}
 }

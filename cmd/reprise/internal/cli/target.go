@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -65,11 +64,8 @@ func (t target) urlOf(ctx context.Context, queueARN string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	in := &sqs.GetQueueUrlInput{QueueName: &name.Resource}
-	if !strings.Contains(t.url, "/"+name.AccountID+"/") {
-		in.QueueOwnerAWSAccountId = &name.AccountID
-	}
-	out, err := t.client.GetQueueUrl(ctx, in)
+	// Without the owner it would be the caller's queue of that name, also for a queue that another account shares.
+	out, err := t.client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &name.Resource, QueueOwnerAWSAccountId: &name.AccountID})
 	if err != nil || out.QueueUrl == nil {
 		return "", fmt.Errorf("the URL of %s: %w", queueARN, err)
 	}

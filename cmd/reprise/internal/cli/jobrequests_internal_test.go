@@ -28,8 +28,9 @@ type notingServer struct {
 
 	mu       sync.Mutex
 	requests []admin.JobRequest
-	acts     []string  // the paths of actions, unescaped
-	reply    admin.Job // to the start of a job
+	acts     []string         // the paths of actions, unescaped
+	reply    admin.Job        // to the start of a job
+	refuse   http.HandlerFunc // replies to the start of a job, if it is not nil
 }
 
 func serveNoting(t *testing.T) *notingServer {
@@ -68,6 +69,10 @@ func serveNoting(t *testing.T) *notingServer {
 			t.Error(err)
 		}
 		s.requests = append(s.requests, request)
+		if s.refuse != nil {
+			s.refuse(w, r)
+			return
+		}
 		j := s.reply
 		j.ID, j.Action, j.DryRun = "job-1", request.Action, request.DryRun
 		reply(w, j)
@@ -266,5 +271,57 @@ func TestActionGoesOnBehindARefusal(t *testing.T) {
 	}
 	if code := exitCodeOf(err); code != exitAccess || !strings.Contains(err.Error(), "unknown") {
 		t.Errorf("exit code %d, and the error %v", code, err)
+	}
+}
+
+// TestServerThatMayHaveBegun: if a server does not say whether it does what a command asks for, or is busy with the
+// queue, the command ends there. It does not do the same beside the server, which would move, or delete, twice as many
+// messages.
+func TestServerThatMayHaveBegun(t *testing.T) {
+	s := serveNoting(t)
+	count := func() (all [3]int) {
+		t.Helper()
+		for i, queue := range []string{"dead", "orders", "parked"} {
+			messages, err := s.sqs.Messages(queue, sqsserver.Page{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for j := range messages {
+				if messages[j].Receives > 0 {
+					t.Errorf("a message of %s was received", queue)
+				}
+			}
+			all[i] = len(messages)
+		}
+		return all
+	}
+	for _, queue := range []string{"dead", "orders"} {
+		in := &sqsserver.SendMessageInput{QueueUrl: queue}
+		in.MessageBody = "order"
+		if _, err := s.sqs.SendMessage(t.Context(), in); err != nil {
+			t.Fatal(err)
+		}
+	}
+	problem := func(status int, code string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, `{"error": "not now", "code": "`+code+`"}`)
+		}
+	}
+	for name, refuse := range map[string]http.HandlerFunc{
+		"has not said whether it began": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"busy":                          problem(http.StatusConflict, "busy"),
+		"too many":                      problem(http.StatusTooManyRequests, "too-many"),
+		"failed":                        problem(http.StatusInternalServerError, "failed"),
+	} {
+		s.refuse = refuse
+		for _, args := range [][]string{{"move", "orders", "parked"}, {"redrive", "dead", "--to", "parked"}, {"dead", "delete", "dead", "--all", "--yes"}} {
+			s.requests = nil
+			_, stderr, err := runHere(t, append(args, "--endpoint", s.URL, "--region", "us-east-1")...)
+			if exitCodeOf(err) != exitFailure || !strings.Contains(err.Error(), s.URL) || len(s.requests) != 1 || count() != [3]int{1, 1, 0} {
+				t.Fatalf("%s, %q: %v, after %d requests there are %d messages\n%s", name, args, err, len(s.requests), count(), stderr)
+			}
+		}
 	}
 }

@@ -1,16 +1,24 @@
 package cli
 
 import (
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/awsclient"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/configfile"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/daemon"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/delivery"
+	"github.com/reprise-sqs/reprise/retry"
 )
 
 // TestToQueueElsewhere: a queue of --to-queue that is given by its URL is called where that leads, and one that is given
@@ -65,6 +73,91 @@ func TestQueuesOfUp(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("queues (-want +got):\n%s", diff)
+	}
+}
+
+// TestMaxReceivesOfUp: SQS takes a message away long after the policy has given it up, and as late as it can if the
+// policy never does.
+func TestMaxReceivesOfUp(t *testing.T) {
+	for attempts, want := range map[int]int{1: 10, 20: 200, 100: 1000, 101: 1000, -1: 1000} {
+		if got := maxReceives(retry.Policy{MaxAttempts: attempts}); got != want {
+			t.Errorf("%d attempts: %d receives, want %d", attempts, got, want)
+		}
+	}
+}
+
+// TestQueuesOfUpAreLocated: each queue that the settings name is found in its place, and a policy without attempts has
+// those of its defaults: the maxReceiveCount of the queue, which up sets itself, is ten times as many.
+func TestQueuesOfUpAreLocated(t *testing.T) {
+	var queues []daemon.Queue
+	for _, name := range []string{"orders", "lost", "lane", "parked", "mails"} {
+		queues = append(queues, daemon.Queue{Name: name})
+	}
+	d, err := daemon.New(daemon.Config{Addr: "127.0.0.1:0", Region: "eu-west-1", Logger: slog.New(slog.DiscardHandler), Queues: queues})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	orders := &consumed{name: "orders", Settings: &delivery.Settings{DeadLetter: "lost", RetryLane: "lane", ToQueue: "parked"}}
+	mails := &consumed{name: "mails", Settings: new(delivery.Settings), config: reprise.Config{Retry: retry.Policy{MaxAttempts: 3}}}
+	if err := locateOwn(d, []*consumed{orders, mails}); err != nil {
+		t.Fatal(err)
+	}
+	type place struct{ url, deadLetter, retryLane, toQueue, arn string }
+	const arn = "arn:aws:sqs:eu-west-1:000000000000:"
+	for c, want := range map[*consumed]place{
+		orders: {d.QueueURL("orders"), d.QueueURL("lost"), d.QueueURL("lane"), d.QueueURL("parked"), arn + "orders"},
+		mails:  {url: d.QueueURL("mails"), arn: arn + "mails"},
+	} {
+		at := c.located
+		if got := (place{at.url, at.deadLetter, at.retryLane, at.toQueue, at.arn}); got != want || at.client == nil || at.to == nil {
+			t.Errorf("%s is located at %+v, want %+v", c.name, got, want)
+		}
+	}
+	if most := (retry.Policy{}).WithDefaults().MaxAttempts; orders.config.Retry.MaxAttempts != most || mails.config.Retry.MaxAttempts != 3 {
+		t.Errorf("%d and %d attempts, want %d and 3", orders.config.Retry.MaxAttempts, mails.config.Retry.MaxAttempts, most)
+	}
+	for _, missing := range []delivery.Settings{{DeadLetter: "x"}, {RetryLane: "x"}, {ToQueue: "x"}} {
+		if err := locateOwn(d, []*consumed{{name: "orders", Settings: &missing}}); exitCodeOf(err) != exitUsage || !strings.Contains(err.Error(), `no queue "x"`) {
+			t.Errorf("%+v: %v", missing, err)
+		}
+	}
+}
+
+// TestFunctionOfAnotherRegion: a function that is named by its ARN is invoked in the region of that, and one that is
+// named by its name in that of the command.
+func TestFunctionOfAnotherRegion(t *testing.T) {
+	signed := make(chan string, 1)
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		signed <- r.Header.Get("Authorization")
+		_, _ = io.WriteString(w, "{}")
+	}))
+	defer api.Close()
+	t.Setenv("AWS_ENDPOINT_URL_LAMBDA", api.URL)
+	t.Setenv("AWS_ACCESS_KEY_ID", "")
+	for function, region := range map[string]string{"ship": "us-east-1", "arn:aws:lambda:eu-west-1:123456789012:function:ship": "eu-west-1"} {
+		cmd := new(app).run()
+		if err := cmd.ParseFlags([]string{"--lambda", function}); err != nil {
+			t.Fatal(err)
+		}
+		set, err := given(cmd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		queues, err := (&consumeFlags{queue: "orders"}).queues(set, configfile.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, a, logger := queues[0], &app{ctx: t.Context()}, slog.New(slog.DiscardHandler)
+		if err := errors.Join(q.prepare(a, logger), q.connect(a, "us-east-1", logger)); err != nil {
+			t.Fatal(err)
+		}
+		if err := q.handler.Handle(t.Context(), &reprise.Message{ID: "m", Body: "{}"}); err != nil {
+			t.Errorf("%s: %v", function, err)
+		}
+		if by := <-signed; !strings.Contains(by, "/"+region+"/lambda/") {
+			t.Errorf("%s is invoked by a request that is signed by %q, want the region %s", function, by, region)
+		}
 	}
 }
 

@@ -190,3 +190,62 @@ func TestReloadThatFailsKeepsThePools(t *testing.T) {
 		}
 	}
 }
+
+// TestEachQueueIsConsumedAsItSays: of several queues each has its own client, target, pool, share, dead-letter queue
+// and retry lane, and those without a pool have none.
+func TestEachQueueIsConsumedAsItSays(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "reprise.yaml")
+	const text = `
+pools:
+  few: {concurrency: 2}
+  many: {concurrency: 9}
+queues:
+  - name: a
+    consume: {url: 'http://a.invalid/work', pool: few, priority: 3}
+  - name: b
+    consume: {url: 'http://b.invalid/work', pool: many, weight: 7}
+  - name: c
+    consume: {url: 'http://c.invalid/work'}
+  - name: d
+    consume: {url: 'http://d.invalid/work', pool: few}
+`
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	q := reprisetest.NewQueue(t, nil)
+	places := make(map[string]located)
+	var running []daemon.Consume
+	c := &consumption{
+		app: new(app), flags: &consumeFlags{config: config}, cmd: new(app).run(), fresh: new(app).run,
+		logger: slog.New(slog.DiscardHandler), events: new(admin.Events),
+		locate: func(found []*consumed, _ configfile.Config) error {
+			for _, of := range found {
+				of.located = located{client: q.Client(), url: q.NewQueue(nil).URL(), deadLetter: q.NewQueue(nil).URL(), retryLane: q.NewQueue(nil).URL()}
+				places[of.name] = of.located
+			}
+			return nil
+		},
+		consume: func(all []daemon.Consume) error {
+			running = all
+			return nil
+		},
+	}
+	c.reload()
+	if len(running) != 4 {
+		t.Fatalf("%d queues are consumed, want 4", len(running))
+	}
+	for i, want := range []struct {
+		name, pool string
+		share      reprise.Share
+	}{
+		{"a", "few", reprise.Share{Priority: 3, Weight: 1}}, {"b", "many", reprise.Share{Weight: 7}}, {"c", "", reprise.Share{Weight: 1}}, {"d", "few", reprise.Share{Weight: 1}},
+	} {
+		got, at := running[i], places[want.name]
+		if got.QueueURL != at.url || got.Client != reprise.Client(at.client) || got.Config.DeadLetterURL != at.deadLetter || got.Config.RetryLane.URL != at.retryLane {
+			t.Errorf("%s is consumed at %s, its dead letters go to %s and its retries to %s; want %+v", want.name, got.QueueURL, got.Config.DeadLetterURL, got.Config.RetryLane.URL, at)
+		}
+		if got.Target != "http://"+want.name+".invalid/…" || got.Share != want.share || got.Pool != c.pools[want.pool] {
+			t.Errorf("%s goes to %s with the share %+v of the pool %p; want %+v of %v", want.name, got.Target, got.Share, got.Pool, want, c.pools)
+		}
+	}
+}

@@ -30,24 +30,37 @@ func exposed(t *testing.T, metrics collect) string {
 func TestAttackMetricsOfManyQueues(t *testing.T) {
 	for _, c := range []struct {
 		queues int
-		want   string
+		want   []string
 	}{
-		{maxQueueMetrics, `reprise_messages_total{action="SendMessage",arn="arn:aws:sqs:r:a:q0",queue="q0"} 2`},
-		{100_000, `reprise_messages_total{action="SendMessage",arn="*",queue="*"} 200000`},
+		{maxQueueMetrics, []string{
+			`reprise_messages_total{action="SendMessage",arn="arn:aws:sqs:r:a:q0",queue="q0"} 2`, `reprise_messages_total{action="DeleteMessage",arn="arn:aws:sqs:r:a:q0",queue="q0"} 5`,
+			`reprise_queue_messages{arn="arn:aws:sqs:r:a:q0",queue="q0",state="visible"} 1`, `reprise_queue_messages{arn="arn:aws:sqs:r:a:q0",queue="q0",state="in_flight"} 3`,
+			`reprise_queue_messages{arn="arn:aws:sqs:r:a:q0",queue="q0",state="delayed"} 4`, `reprise_queue_long_polls{arn="arn:aws:sqs:r:a:q0",queue="q0"} 2`,
+		}},
+		{100_000, []string{
+			`reprise_messages_total{action="SendMessage",arn="*",queue="*"} 200000`, `reprise_messages_total{action="DeleteMessage",arn="*",queue="*"} 500000`,
+			`reprise_queue_messages{arn="*",queue="*",state="visible"} 100000`, `reprise_queue_messages{arn="*",queue="*",state="in_flight"} 300000`,
+			`reprise_queue_messages{arn="*",queue="*",state="delayed"} 400000`, `reprise_queue_long_polls{arn="*",queue="*"} 200000`,
+		}},
 	} {
 		queues := make([]sqsserver.QueueInfo, c.queues)
 		m := newMetrics(nil)
 		for i := range queues {
 			name := fmt.Sprint("q", i)
-			queues[i] = sqsserver.QueueInfo{Name: name, ARN: "arn:aws:sqs:r:a:" + name, Visible: 1, Polls: 2}
-			m.messages[queueName{"r", "a", name}] = map[string]uint64{"SendMessage": 2}
+			queues[i] = sqsserver.QueueInfo{Name: name, ARN: "arn:aws:sqs:r:a:" + name, Visible: 1, Polls: 2, InFlight: 3, Delayed: 4}
+			m.messages[queueName{"r", "a", name}] = map[string]uint64{"SendMessage": 2, "DeleteMessage": 5}
 		}
 		text := exposed(t, func(out chan<- prometheus.Metric) {
 			collectQueues(out, totalOf(queues))
 			m.collectMessages(out, queues)
 		})
-		if len(text) > 1<<20 || !strings.Contains(text, c.want+"\n") {
-			t.Errorf("%d queues: %d bytes, want at most 1 MiB with %s: %.2000s", c.queues, len(text), c.want, text)
+		if len(text) > 1<<20 {
+			t.Errorf("%d queues: %d bytes, want at most 1 MiB", c.queues, len(text))
+		}
+		for _, want := range c.want {
+			if !strings.Contains(text, want+"\n") {
+				t.Errorf("%d queues: want %s: %.2000s", c.queues, want, text)
+			}
 		}
 	}
 	if got := totalOf(make([]sqsserver.QueueInfo, maxQueueMetrics+1)); len(got) != 1 || got[0].Name != allQueues {

@@ -4,11 +4,15 @@ import (
 	"archive/zip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/daemon"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/journal"
+	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
 // TestCheckOfAnOlderFormat: a check reads the directory of the format before as the server would, which
@@ -52,5 +56,38 @@ func TestCheckOfAnOlderFormat(t *testing.T) {
 	}
 	if diff := cmp.Diff(before, contents()); diff != "" {
 		t.Errorf("the directory has changed (-before +after):\n%s", diff)
+	}
+}
+
+// TestCheckReadsAll: a check counts all messages of all queues, however many a queue has, with the bytes of their
+// bodies.
+func TestCheckReadsAll(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	cfg := config()
+	cfg.Journal = journal.Options{Dir: dir, MinFree: -1, SyncInterval: time.Minute}
+	cfg.Queues = []daemon.Queue{{Name: "a"}, {Name: "b"}, {Name: "c"}}
+	d, err := daemon.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []daemon.CheckedQueue{{ARN: d.QueueARN("a"), Messages: 2000, Bytes: 6000}, {ARN: d.QueueARN("b")}, {ARN: d.QueueARN("c"), Messages: 2001, Bytes: 6003}}
+	for _, q := range want {
+		for range q.Messages {
+			in := &sqsserver.SendMessageInput{QueueUrl: q.ARN[strings.LastIndex(q.ARN, ":")+1:]}
+			in.MessageBody = "abc"
+			if _, err := d.SQS().SendMessage(t.Context(), in); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	report, err := daemon.Check(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, report.Queues); diff != "" || report.Messages() != 4001 {
+		t.Errorf("%d messages in all; of the queues (-want +got):\n%s", report.Messages(), diff)
 	}
 }

@@ -148,9 +148,11 @@ func inEachHealth(t *testing.T) (all []*consumer, end func()) {
 	}
 }
 
-func send(t *testing.T, to *sqsserver.Server, url string) {
+func send(t *testing.T, to *sqsserver.Server, url string) { t.Helper(); sendBody(t, to, url, "b") }
+
+func sendBody(t *testing.T, to *sqsserver.Server, url, body string) {
 	t.Helper()
-	if _, err := to.SendMessage(t.Context(), &sqsserver.SendMessageInput{QueueUrl: url, SendMessageEntry: sqsserver.SendMessageEntry{MessageBody: "b"}}); err != nil {
+	if _, err := to.SendMessage(t.Context(), &sqsserver.SendMessageInput{QueueUrl: url, SendMessageEntry: sqsserver.SendMessageEntry{MessageBody: body}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -201,5 +203,71 @@ func TestHealthIsTheWorst(t *testing.T) {
 			}
 		}
 		d.current = nil
+	})
+}
+
+// TestHealthCountsEachKind: each number of /health is that of its name, of each queue and of all together. Every one is
+// another: of the first queue 2 messages run, 3 wait for a place, 4 for a retry, 5 were deleted and 6 dead-lettered, of
+// the second twice as many.
+func TestHealthCountsEachKind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		w, err := NewWorker(WorkerConfig{Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		block := make(chan struct{})
+		var all []Consume
+		for times := 1; times <= 2; times++ {
+			of := q.NewQueue(nil)
+			all = append(all, Consume{
+				Client: of.Client(), QueueURL: of.URL(),
+				Config: reprise.Config{Concurrency: 2 * times, DeadLetterURL: q.NewQueue(nil).URL(), Logger: slog.New(slog.DiscardHandler)},
+				Handler: reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) error {
+					switch m.Body {
+					case "later":
+						return reprise.RetryAfter(time.Hour, fmt.Errorf("not yet"))
+					case "bad":
+						return reprise.Permanent(fmt.Errorf("bad"))
+					case "long":
+						<-block
+					}
+					return nil
+				}),
+			})
+		}
+		if err := w.Consume(all); err != nil {
+			t.Fatal(err)
+		}
+		drain, ended := make(chan struct{}), make(chan error)
+		go func() { ended <- w.Run(t.Context(), drain) }()
+		for _, messages := range []struct {
+			body string
+			n    int
+		}{{"later", 4}, {"good", 5}, {"bad", 6}, {"long", 5}} {
+			for i := range all {
+				for range messages.n * (i + 1) {
+					sendBody(t, q.Server(), all[i].QueueURL, messages.body)
+				}
+			}
+			time.Sleep(10 * time.Second)
+		}
+		var h health
+		h.consumed(w.all())
+		one := consumerHealth{Running: 2, Waiting: 3, InBackoff: 4, Deleted: 5, Retried: 4, DeadLettered: 6}
+		two := consumerHealth{Running: 4, Waiting: 6, InBackoff: 8, Deleted: 10, Retried: 8, DeadLettered: 12}
+		three := consumerHealth{Running: 6, Waiting: 9, InBackoff: 12, Deleted: 15, Retried: 12, DeadLettered: 18}
+		if *h.Queues[0].Consumer != one || *h.Queues[1].Consumer != two || *h.Consumer != three {
+			t.Errorf("the queues %+v and %+v, together %+v; want %+v, %+v and %+v", *h.Queues[0].Consumer, *h.Queues[1].Consumer, *h.Consumer, one, two, three)
+		}
+		sum := consumerHealth{1, 2, 3, 4, 5, 6, 7}
+		if sum.add(&consumerHealth{10, 20, 30, 40, 50, 60, 70}); sum != (consumerHealth{11, 22, 33, 44, 55, 66, 77}) {
+			t.Errorf("the sum is %+v", sum)
+		}
+		close(block)
+		close(drain)
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
 	})
 }

@@ -5,12 +5,17 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/awsclient"
 	"github.com/reprise-sqs/reprise/reprisetest"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
@@ -124,4 +129,33 @@ func TestScaleTellsHeldFromBackoff(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestScaleOfARegion: a server counts the messages of its own region's queue, and not those of a queue of the same name
+// that a client has created in another region.
+func TestScaleOfARegion(t *testing.T) {
+	d, err := New(Config{Addr: "127.0.0.1:0", Region: "us-east-1", Logger: slog.New(slog.DiscardHandler), Queues: []Queue{{Name: "orders"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	web := httptest.NewServer(d.http.Handler)
+	defer web.Close()
+	for region, n := range map[string]int{"ap-south-1": 3, "us-east-1": 2, "us-west-2": 5} {
+		client := awsclient.Local(web.URL, region)
+		made, err := client.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("orders")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range n {
+			if _, err := client.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: made.QueueUrl, MessageBody: aws.String("b")}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for query, want := range map[string]string{"queue=orders": `{"queue":"orders","visible":2,"processing":0,"backoff":0}`, "": `{"visible":2,"processing":0,"backoff":0}`} {
+		if code, text := answerOf(d.serveScale, query); code != http.StatusOK || strings.TrimSpace(text) != want {
+			t.Errorf("/scale?%s: %d %s, want %s", query, code, text, want)
+		}
+	}
 }

@@ -181,6 +181,38 @@ func TestReadFaults(t *testing.T) {
 	}
 }
 
+// TestFormatLosesNothing: a configuration that is written is read as it was: who keeps what config show prints loses no
+// tag, no attribute, and no place of a pool.
+func TestFormatLosesNothing(t *testing.T) {
+	queues := []daemon.Queue{
+		{Name: "orders", DeadLetter: "lost", MaxReceives: 7, Tags: map[string]string{"team": "shop", "cost": "010"}, Attributes: map[string]string{"VisibilityTimeout": "60", "Policy": `{"Statement": []}`}},
+		{Name: "archive", Attributes: map[string]string{}}, {Name: "mails", Attributes: map[string]string{"DelaySeconds": "3"}}, {Name: "all", Attributes: map[string]string{}},
+	}
+	pools := []configfile.Pool{{Name: "few", Concurrency: 2}, {Name: "many places", Concurrency: 100_000}}
+	text, err := configfile.Format([]configfile.Entry{{Name: "addr", Value: "127.0.0.1:0"}, {Name: "memory", Value: false}, {Name: "max-connections", Value: 100}}, pools, []configfile.QueueEntries{
+		{Queue: queues[0], Consume: []configfile.Entry{{Name: "url", Value: "http://to"}, {Name: "retry-status", Value: []string{"404", "5xx"}}}},
+		{Queue: queues[1]}, {Queue: queues[2], Consume: []configfile.Entry{{Name: "pool", Value: "few"}}}, {Queue: queues[3], Consume: []configfile.Entry{}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := configfile.Read(file(t, string(text)), keys)
+	if err != nil {
+		t.Fatalf("%v:\n%s", err, text)
+	}
+	want := configfile.Config{
+		Settings: []configfile.Setting{{Name: "addr", Values: []string{"127.0.0.1:0"}}, {Name: "memory", Values: []string{"false"}}, {Name: "max-connections", Values: []string{"100"}}},
+		Pools:    pools,
+		Queues: []configfile.Queue{
+			{Queue: queues[0], Consumed: true, Consume: []configfile.Setting{{Name: "url", Values: []string{"http://to"}}, {Name: "retry-status", Values: []string{"404", "5xx"}}}},
+			{Queue: queues[1]}, {Queue: queues[2], Consumed: true, Consume: []configfile.Setting{{Name: "pool", Values: []string{"few"}}}}, {Queue: queues[3], Consumed: true},
+		},
+	}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(configfile.Setting{}, configfile.Queue{})); diff != "" {
+		t.Errorf("read again (-want +got):\n%s\n%s", diff, text)
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	f.Add("addr: x\nqueues:\n  - name: a\n    attributes: {A: 1}\n    faults:\n      - kind: throttle\n")
 	f.Add("faults: {q: [{kind: slow-reply, delay: 2s}]}")

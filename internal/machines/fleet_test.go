@@ -87,6 +87,7 @@ type lease struct {
 	until   time.Time // by the service's clock, at the latest
 	talking bool      // a request about it is under way, namely:
 	about   simulation.RequestKind
+	asked   time.Time // when the latest request was made, by the service's clock
 }
 
 // part is one message, with the states of it and of its copies.

@@ -146,7 +146,7 @@ func (m *machine) Asks(kind simulation.RequestKind, batch []simulation.Asked) {
 		if l.talking {
 			f.broken(world.OneConversation, "%s asks to %s %s while it asks to %s it", m.Name, kind, p.body, l.about)
 		}
-		l.talking, l.about = true, kind
+		l.talking, l.about, l.asked = true, kind, now
 		m.checkPatience(e.ID, p, now)
 		switch {
 		case kind == simulation.DeleteRequest && !p.handled && !m.copied[p.body]:
@@ -231,7 +231,8 @@ func (m *machine) confirmed(kind simulation.RequestKind, e simulation.Asked, c w
 	default:
 		l.until = f.sqs.Now().Add(c.Visibility)
 		if kind == simulation.HideRequest && !f.fifo && e.Outcome == consumer.OutcomeRetry {
-			p.hiddenUntil, p.hiddenID = l.until, e.ID
+			// From when it was asked: a process that has slept hears the reply long after SQS has begun to hide it.
+			p.hiddenUntil, p.hiddenID = l.asked.Add(c.Visibility), e.ID
 		}
 	}
 }

@@ -51,6 +51,20 @@ func TestMachines(t *testing.T) {
 	}
 }
 
+// onceBroken are seeds of fleets that broke an invariant, with what was wrong.
+var onceBroken = map[uint64]string{
+	502876290: "the time that SQS hides a message for was counted from when a process that slept heard of it",
+}
+
+// TestOnceBroken: what was mended stays so.
+func TestOnceBroken(t *testing.T) {
+	for seed, wrong := range onceBroken {
+		if found := fleets.Run(seed, 1); len(found.Failed) > 0 {
+			t.Errorf("seed %d breaks again (it was: %s):\n%v", seed, wrong, fleets.Story(seed))
+		}
+	}
+}
+
 // longFleet is the seed of a fleet whose consumers give back messages that they have held for
 // twelve hours.
 const longFleet = 59

@@ -163,7 +163,7 @@ func (f *fleet) do(a act) {
 	case "redrive":
 		f.redrive()
 	case "fail the region of":
-		f.sqs.Down = true
+		f.sqs.Down, f.failed = true, true
 		f.loop.After(a.take, "fate", func() { f.sqs.Down = false })
 	case "outage":
 		f.fail(a)

@@ -30,6 +30,7 @@ type fleet struct {
 	killers int     // deadly messages
 	parts   []*part // in the order of sending
 
+	failed      bool            // the service has been down: what consumers have measured of losses is high
 	outages     bool            // breakers have opened: messages may be woken before they are due
 	leaky       bool            // leases may have ended early, because SQS's clock was set
 	mayEnd      bool            // some consumer gives messages up by its policy

@@ -102,11 +102,15 @@ func (m *machine) checkOrder(p *part, with []*part) {
 }
 
 // checkKills checks how many processes p has killed. By a policy with rules as many attempts may have been made as their waits
-// permit, which are two and a half minutes at least: see [retry.Policy.Attempts].
+// permit, which are two and a half minutes at least: see [retry.Policy.Attempts]. A mark that is set when the service
+// has been down says of losses what a forged one may say at most, and the deaths before it come on top.
 func (f *fleet) checkKills(p *part) {
 	most := mostKills
 	if f.ruled {
 		most += int(f.loop.Since() / (150 * time.Second))
+	}
+	if f.failed {
+		most += killsOfAMark
 	}
 	if !f.unexplained && !f.impatient && p.kills > most {
 		f.broken(world.KillersEnd, "%s has killed %d", p.body, p.kills)
@@ -117,6 +121,8 @@ const (
 	// mostKills is how many processes a message kills at most before it is given up: some before it
 	// is a suspect, two while it runs alone, and others whose deaths are counted as attempts.
 	mostKills = 16
+	// killsOfAMark is how many processes a message kills, marked with the greatest share of losses: docs/outages.md.
+	killsOfAMark = 16
 	// mostKillers is how many messages of a fleet may kill processes.
 	mostKillers = 3
 )

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -21,6 +22,8 @@ import (
 type description struct {
 	t        *testing.T
 	document map[string]any
+
+	mu       sync.Mutex // of what follows
 	compiler *jsonschema.Compiler
 	seen     map[string]bool // operations with their status, as answered
 }
@@ -106,6 +109,8 @@ func (d *description) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	response.Body = io.NopCloser(bytes.NewReader(text))
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	op, pointer := d.operation(r.Method, r.URL.EscapedPath())
 	what := fmt.Sprintf("%s %s %s answers %d %s", r.Method, r.URL.EscapedPath(), sent, response.StatusCode, text)
 	switch {

@@ -93,6 +93,20 @@ func serveNoting(t *testing.T) *notingServer {
 	return s
 }
 
+// begin forgets the jobs that were asked for, and has refuse reply to the start of one, if it is not nil.
+func (s *notingServer) begin(refuse http.HandlerFunc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests, s.refuse = nil, refuse
+}
+
+// asked returns the jobs that were asked for.
+func (s *notingServer) asked() []admin.JobRequest {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.requests)
+}
+
 // runHere runs a command as the program does, but in this process, where nobody can be asked.
 func runHere(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
@@ -166,10 +180,10 @@ func TestCommandsAskForWhatTheyWereAsked(t *testing.T) {
 		{slices.Concat([]string{"move", "orders", "parked"}, byServer),
 			admin.JobRequest{Action: admin.JobMove, Queue: arn + "orders", To: arn + "parked", All: true, Force: true, Attached: true}},
 	} {
-		s.requests = nil
+		s.begin(nil)
 		_, stderr, err := runHere(t, test.args...)
-		if err != nil || len(s.requests) != 1 || !reflect.DeepEqual(s.requests[0], test.want) {
-			t.Errorf("%q: %v\n%sasked for %+v\nwant      %+v", test.args, err, stderr, s.requests, test.want)
+		if asked := s.asked(); err != nil || len(asked) != 1 || !reflect.DeepEqual(asked[0], test.want) {
+			t.Errorf("%q: %v\n%sasked for %+v\nwant      %+v", test.args, err, stderr, asked, test.want)
 		}
 	}
 }
@@ -315,12 +329,11 @@ func TestServerThatMayHaveBegun(t *testing.T) {
 		"too many":                      problem(http.StatusTooManyRequests, "too-many"),
 		"failed":                        problem(http.StatusInternalServerError, "failed"),
 	} {
-		s.refuse = refuse
 		for _, args := range [][]string{{"move", "orders", "parked"}, {"redrive", "dead", "--to", "parked"}, {"dead", "delete", "dead", "--all", "--yes"}} {
-			s.requests = nil
+			s.begin(refuse)
 			_, stderr, err := runHere(t, append(args, "--endpoint", s.URL, "--region", "us-east-1")...)
-			if exitCodeOf(err) != exitFailure || !strings.Contains(err.Error(), s.URL) || len(s.requests) != 1 || count() != [3]int{1, 1, 0} {
-				t.Fatalf("%s, %q: %v, after %d requests there are %d messages\n%s", name, args, err, len(s.requests), count(), stderr)
+			if n := len(s.asked()); exitCodeOf(err) != exitFailure || !strings.Contains(err.Error(), s.URL) || n != 1 || count() != [3]int{1, 1, 0} {
+				t.Fatalf("%s, %q: %v, after %d requests there are %d messages\n%s", name, args, err, n, count(), stderr)
 			}
 		}
 	}

@@ -47,7 +47,7 @@ func (j *Journal) All() []Run {
 	return slices.Clone(j.runs)
 }
 
-// Of returns the runs for one body.
+// Of returns the runs of messages with that body.
 func (j *Journal) Of(body string) []Run {
 	return slices.DeleteFunc(j.All(), func(r Run) bool { return r.Body != body })
 }

@@ -68,7 +68,7 @@ func (s *Starts) Peak(queue string) int {
 	return s.most[queue]
 }
 
-// Of returns how many handlers of queue, or of all for "", were started from one time to before another.
+// Of returns how many handlers of queue have started since from and before to; for "", the handlers of all queues.
 func (s *Starts) Of(queue string, from, to time.Time) (n int) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()

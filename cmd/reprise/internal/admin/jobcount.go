@@ -17,16 +17,22 @@ func (j Job) CanCarryOut(now time.Time) bool {
 	return j.DryRun && j.State == JobDone && j.Done > 0 && now.Sub(j.Ended) < CountedFor
 }
 
-// CarriedOut reports that one of the jobs has done the same since j has counted it: what matches now was not counted.
+// CarriedOut reports that one of the jobs has done the same since j has counted it, with whatever receiver and edit:
+// what matches now was not counted.
 func (j Job) CarriedOut(all []Job) bool {
 	return slices.ContainsFunc(all, func(other Job) bool {
-		return !other.DryRun && other.does(j) && other.Created.After(j.Ended)
+		return !other.DryRun && other.actsLike(j) && other.Created.After(j.Ended)
 	})
 }
 
-// does reports that two jobs are about the same messages and do the same to them.
-func (j Job) does(what Job) bool {
-	return j.URL == what.URL && j.Action == what.Action && j.To == what.To && reflect.DeepEqual(j.With, what.With)
+// actsLike reports that two jobs have the same action on the same messages.
+func (j Job) actsLike(other Job) bool {
+	return j.URL == other.URL && j.Action == other.Action && reflect.DeepEqual(j.With, other.With)
+}
+
+// counts reports that a job has counted, not long ago, what another is about to do.
+func (j Job) counts(other Job, now time.Time) bool {
+	return j.CanCarryOut(now) && j.actsLike(other) && j.To == other.To && reflect.DeepEqual(j.Edit, other.Edit)
 }
 
 // checkCount returns an error unless what a job says was counted is what it does, and was not done since. The mutex of
@@ -41,7 +47,7 @@ func (js *jobs) checkCount(j *job) error {
 	}
 	at := slices.IndexFunc(all, func(other Job) bool { return other.ID == j.request.Counted })
 	switch {
-	case at < 0 || !all[at].CanCarryOut(time.Now()) || !all[at].does(j.Job) || !reflect.DeepEqual(all[at].Edit, j.Edit):
+	case at < 0 || !all[at].counts(j.Job, time.Now()):
 		return problem(http.StatusConflict, "not-counted", "%s has not counted these messages in the last %s: count again", j.request.Counted, operate.Ago(CountedFor))
 	case all[at].CarriedOut(all):
 		return problem(http.StatusConflict, "not-counted", "what %s has counted was done already: count again", j.request.Counted)

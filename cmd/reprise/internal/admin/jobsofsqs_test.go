@@ -197,6 +197,23 @@ func TestPartialJobSaysSo(t *testing.T) {
 	})
 }
 
+// TestPartialJobSaysSoBesideWhatIsLeft: that messages were left for being alive does not hide that others were not seen.
+func TestPartialJobSaysSoBesideWhatIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		story := sqsserver.MessageAttribute{Name: reprise.StoryAttribute, DataType: "String", StringValue: `{"reason":"permanent","source":"arn:aws:sqs:us-east-1:000000000000:orders"}`}
+		for range 50 {
+			q.Send("alive")
+			q.SendMessage(sqsserver.SendMessageEntry{MessageBody: "dead", MessageAttributes: []sqsserver.MessageAttribute{story}})
+		}
+		_, client := ofSQS(t, q)
+		j := toItsEnd(t, client, admin.JobRequest{Action: admin.JobDelete, Queue: q.Name(), All: true, DeadOnly: true, Rate: 0.05})
+		if !strings.Contains(j.Problem, "nothing says that these are dead letters") || !strings.Contains(j.Problem, "visible again") {
+			t.Errorf("the problem is %q: %+v", j.Problem, j)
+		}
+	})
+}
+
 // TestSlowDeleteKeepsItsLeases: at the slowest rates too a job deletes only what it holds. It waits before it receives,
 // and not with messages in its hands: the lease of one would end, a consumer would get it, and SQS would delete it while
 // that works on it.

@@ -27,7 +27,11 @@ func (a *API) work(ctx context.Context, j *job) error {
 	err := do(ctx, j)
 	a.update(j, func(s *Job) {
 		if s.Failed += j.alive; j.alive > 0 {
-			s.Problem = plural.Of(j.alive, "message") + " left: nothing says that these are dead letters, and no queue names this one as its dead-letter queue: " + rest
+			left := plural.Of(j.alive, "message") + " left: nothing says that these are dead letters, and no queue names this one as its dead-letter queue: " + rest
+			if s.Problem != "" { // not all messages were looked at
+				left += "; " + s.Problem
+			}
+			s.Problem = left
 		}
 	})
 	return err

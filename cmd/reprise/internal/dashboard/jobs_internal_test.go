@@ -31,7 +31,7 @@ func TestOfferOfACount(t *testing.T) {
 		{"it was counted again", func(_, other *admin.Job) { other.DryRun = true }, "Delete 3 letters"},
 		{"another action", func(_, other *admin.Job) { other.Action = admin.JobRedrive }, "Delete 3 letters"},
 		{"another selection", func(_, other *admin.Job) { other.With.Error = "accepted" }, "Delete 3 letters"},
-		{"another receiver", func(_, other *admin.Job) { other.To = "https://sqs.invalid/1/elsewhere" }, "Delete 3 letters"},
+		{"it was done to another receiver", func(_, other *admin.Job) { other.To = "https://sqs.invalid/1/elsewhere" }, ""},
 		{"a queue of that name elsewhere", func(_, other *admin.Job) { other.URL = "https://sqs.invalid/2/dead" }, "Delete 3 letters"},
 		{"the count runs", func(count, other *admin.Job) { count.State, other.DryRun = admin.JobRunning, true }, ""},
 		{"the count is old", func(count, other *admin.Job) { count.Ended, other.DryRun = now.Add(-15*time.Minute), true }, ""},

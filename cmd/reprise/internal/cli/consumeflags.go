@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/spf13/cobra"
@@ -289,14 +290,19 @@ func (a *app) stores() *delivery.Stores {
 	return &a.once
 }
 
-// checkToQueue returns an error if messages would be moved to the queue that they come from. One of the same account
-// and name in another region is another queue.
+// checkToQueue returns an error if messages would be moved to the queue that they come from.
 func (c *consumed) checkToQueue() error {
 	at := c.located
-	if at.toQueue == "" || redrive.PathOf(at.toQueue) != redrive.PathOf(at.url) || at.to.Options().Region != at.client.Options().Region {
+	if at.toQueue == "" || redrive.PathOf(at.toQueue) != redrive.PathOf(at.url) || !sameQueues(at.to.Options(), at.client.Options()) {
 		return nil
 	}
 	return usage(c.placed(fmt.Errorf("%q is the queue that is consumed: messages would go round for ever; name another", c.ToQueue), "to-queue"))
+}
+
+// sameQueues reports whether two clients have the same queues, by account and name. Each region of AWS has others; a
+// server with an address of its own may have one set for all regions.
+func sameQueues(one, other sqs.Options) bool {
+	return one.Region == other.Region || one.BaseEndpoint != nil && aws.ToString(one.BaseEndpoint) == aws.ToString(other.BaseEndpoint)
 }
 
 // consumer returns what a daemon needs to consume the queue, which has been prepared and

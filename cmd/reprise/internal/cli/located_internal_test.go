@@ -161,16 +161,24 @@ func TestFunctionOfAnotherRegion(t *testing.T) {
 	}
 }
 
-// TestToQueueOfTheSameName: a queue of the same account and name is another one in another region. Only the queue
-// itself would get its own messages again.
+// TestToQueueOfTheSameName: a queue of the same account and name is another one in another region of AWS, but not on a
+// server that two regions reach by one address. Only the queue itself would get its own messages again.
 func TestToQueueOfTheSameName(t *testing.T) {
-	client := func(region string) *sqs.Client { return awsclient.Local("http://127.0.0.1:1", region) }
+	client := func(region, server string) *sqs.Client {
+		if server == "" {
+			server = "https://sqs." + region + ".amazonaws.com"
+		}
+		return awsclient.Local(server, region)
+	}
 	const here, there = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders", "https://sqs.us-east-1.amazonaws.com/123456789012/orders"
 	for _, test := range []struct {
-		to, region string
-		round      bool
-	}{{here, "eu-west-1", true}, {"https://eu-west-1.queue.amazonaws.com/123456789012/orders", "eu-west-1", true}, {there, "us-east-1", false}, {here + "-2", "eu-west-1", false}} {
-		c := &consumed{name: here, Settings: &delivery.Settings{ToQueue: test.to}, located: located{client: client("eu-west-1"), url: here, to: client(test.region), toQueue: test.to}}
+		to, region, server string
+		round              bool
+	}{
+		{here, "eu-west-1", "", true}, {"https://eu-west-1.queue.amazonaws.com/123456789012/orders", "eu-west-1", "", true},
+		{there, "us-east-1", "", false}, {here + "-2", "eu-west-1", "", false}, {there, "us-east-1", "http://127.0.0.1:1", true},
+	} {
+		c := &consumed{name: here, Settings: &delivery.Settings{ToQueue: test.to}, located: located{client: client("eu-west-1", test.server), url: here, to: client(test.region, test.server), toQueue: test.to}}
 		if err := c.checkToQueue(); (err != nil) != test.round {
 			t.Errorf("--to-queue %s: %v", test.to, err)
 		}

@@ -3,6 +3,7 @@
 package main_test
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -81,6 +82,13 @@ func TestDead(t *testing.T) {
 	}
 	if got = run("dead", "export", "dead", "--file", file); got.code != 2 || !strings.Contains(got.stderr, "name a new file") {
 		t.Errorf("export to a file that exists: exit code %d, %s", got.code, got.stderr)
+	}
+	none := filepath.Join(t.TempDir(), "none.jsonl")
+	for _, args := range [][]string{{"dead", "--job", "--admin", "unix:/nonexistent/s"}, {"none"}} {
+		got := run(append([]string{"dead", "export", "--file", none}, args...)...)
+		if _, err := os.Stat(none); got.code == 0 || !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("an export that could not begin: exit code %d, %s; its file: %v", got.code, got.stderr, err)
+		}
 	}
 	left("20")
 

@@ -289,7 +289,7 @@ func (a *app) runDeadExport(f *deadFlags, queue string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, done()) }()
+	defer func() { err = errors.Join(err, done(err)) }()
 	outcome, err := d.gather(func(m *operate.Message) (operate.Verdict, error) {
 		text, err := jsonLine(m)
 		if err == nil {
@@ -304,11 +304,12 @@ func (a *app) runDeadExport(f *deadFlags, queue string) (err error) {
 	return partial(outcome)
 }
 
-// exportFile returns what writes to a new file, or to the standard output if there is no name, and
-// what ends it.
-func (a *app) exportFile(name string) (write func([]byte) (int, error), done func() error, err error) {
+// exportFile returns what writes to a new file, or to the standard output if there is no name, and what ends it,
+// given why the export failed or nil. A file to which nothing was written then does not stay: it would stand in
+// the way of the next export.
+func (a *app) exportFile(name string) (write func([]byte) (int, error), done func(failed error) error, err error) {
 	if name == "" {
-		return a.stdout.Write, func() error { return nil }, nil
+		return a.stdout.Write, func(error) error { return nil }, nil
 	}
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {
@@ -317,7 +318,14 @@ func (a *app) exportFile(name string) (write func([]byte) (int, error), done fun
 	if err != nil {
 		return nil, nil, fmt.Errorf("--file: %w", err)
 	}
-	return file.Write, func() error { return errors.Join(file.Sync(), file.Close()) }, nil
+	return file.Write, func(failed error) error {
+		info, err := file.Stat()
+		err = errors.Join(err, file.Sync(), file.Close())
+		if failed != nil && err == nil && info.Size() == 0 {
+			return os.Remove(name)
+		}
+		return err
+	}, nil
 }
 
 // exportByJob writes what a job of a process has exported.
@@ -326,7 +334,7 @@ func (a *app) exportByJob(f *deadFlags, queue string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, done()) }()
+	defer func() { err = errors.Join(err, done(err)) }()
 	words := verbs{"dead letter", "exported", "would be exported", asText}
 	client, j, err := a.startJob(&f.job, f.look.aws, &f.look.selection, admin.JobRequest{Action: admin.JobExport, Queue: queue, Force: true}, words)
 	if err != nil {

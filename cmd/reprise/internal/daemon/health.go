@@ -47,7 +47,8 @@ type consumerHealth struct {
 	DeadLettered int64 `json:"dead_lettered"`
 }
 
-// breakerHealth is a circuit breaker that is not closed.
+// breakerHealth is a circuit breaker that is not closed, or whose key is paused. The key itself, which
+// may name a customer, is shown to operators alone.
 type breakerHealth struct {
 	// Queue is the URL of its queue, if several are consumed.
 	Queue string `json:"queue,omitempty"`
@@ -59,6 +60,8 @@ type breakerHealth struct {
 	Held int `json:"held"`
 	// Level is how many may run at once while it ramps up.
 	Level int `json:"level,omitempty"`
+	// Paused says that an operator has paused its key.
+	Paused bool `json:"paused,omitempty"`
 	// Problem is the latest failure.
 	Problem string `json:"problem,omitempty"`
 }
@@ -88,7 +91,7 @@ func (h *health) consumed(all []*consumer) (code int) {
 			worst, h.Status, h.Problem = s.Health, s.Health.String(), problem
 		}
 		for _, b := range s.Breakers {
-			health := breakerHealth{State: b.State.String(), Since: b.Since.UTC(), NextProbe: b.NextProbe.UTC(), Held: b.Held, Level: b.Level, Problem: b.Problem}
+			health := breakerHealth{State: b.State.String(), Since: b.Since.UTC(), NextProbe: b.NextProbe.UTC(), Held: b.Held, Level: b.Level, Paused: b.Paused, Problem: b.Problem}
 			if len(all) > 1 {
 				health.Queue = c.of.QueueURL
 			}

@@ -48,6 +48,11 @@ ALONE = ./cmd/reprise/internal/choice ./cmd/reprise/internal/diskfault ./cmd/rep
 	./internal/consumer ./internal/digest ./internal/engine ./internal/gate ./internal/giveups ./internal/groups \
 	./internal/history ./internal/lease ./internal/memory ./internal/plural ./internal/sending ./internal/shortkey \
 	./internal/turns ./plan ./retry
+
+# What it runs without, too, since the tests only start processes or ask a server: cmd/reprise, whose raced lists the
+# tests whose processes have it, and adapters in whose code nothing is shared. make night runs these with it.
+DRIVEN = ./cmd/reprise ./adapters/redisstore ./adapters/sqldrivers
+
 # The program for the tests that start it as a process, built once.
 TEST_PROGRAM := $(BIN)/reprise-of-the-tests
 
@@ -81,22 +86,34 @@ functions: ## build the Lambda functions for arm64 and x86_64 into bin/functions
 		echo "$$(wc -c <$$out) bytes $$out"; \
 	done; done
 
-test: alone race ## run every test of every module, with the race detector where anything runs at once
+test: ## run every test of every module, with the race detector where anything runs at once
+	@$(MAKE) --no-print-directory -j2 driven tested
+
+# The tests of the program wait most of their time. The others use the processors meanwhile, one make after the other.
+.PHONY: driven tested
+tested:
+	@$(MAKE) --no-print-directory alone race
+
+driven: ## run the tests that start the program and servers, of which those of raced have the race detector
+	$(GO) build -buildvcs=false -o $(TEST_PROGRAM) ./cmd/reprise
+	REPRISE_TEST_BIN=$(TEST_PROGRAM) REPRISE_TEST_RACE=1 $(GO) test -vet=off -timeout 40m $(DRIVEN)
 
 alone: ## run the tests of the packages in which nothing runs at once, without the race detector
 	$(GO) test -vet=off -timeout 10m $(ALONE)
 
-# The tests of the program wait most of their time, so they start first and the others use the processors meanwhile.
 # make lint makes go vet's checks; here they would read once more all that the packages depend on.
 race: ## run the tests of all other packages, with the race detector
-	$(GO) build -buildvcs=false -o $(TEST_PROGRAM) ./cmd/reprise
-	REPRISE_TEST_BIN=$(TEST_PROGRAM) $(GO) test -race -vet=off -timeout 40m ./cmd/reprise $$($(GO) list work | grep -vxF "$$($(GO) list $(ALONE) $(LEFT_OUT:%=./%/...))")
+	$(GO) test -race -vet=off -timeout 40m $$($(GO) list work | grep -vxF "$$($(GO) list $(ALONE) $(DRIVEN) $(LEFT_OUT:%=./%/...))")
 
 short: ## run every test without the race detector
 	$(GO) test work
 
 vet: ## run go vet over every module
 	$(GO) vet work
+
+.PHONY: modules
+modules: # the folders of the modules, a line each
+	@printf '%s\n' $(MODULES)
 
 lint: $(GOLANGCI_LINT) ## run the linters over every module, go vet's checks among them
 	@for m in $(filter-out $(LEFT_OUT),$(MODULES)); do echo "lint $$m"; (cd $$m && $(GOLANGCI_LINT) run ./...) || exit 1; done
@@ -175,7 +192,7 @@ attack: ## attack the program as docs/security.md says, and fuzz what reads stra
 strangers: ## fuzz what reads the input of strangers for FUZZTIME each
 	@$(MAKE) --no-print-directory fuzz FUZZ='$(READS_STRANGERS)' FUZZTIME=$(FUZZTIME)
 
-night: $(GOLANGCI_LINT) $(GOVULNCHECK) ## search for mistakes for NIGHT (6h) from random seeds, then check what .ci/run leaves out; a release requires its night.json
+night: $(GOLANGCI_LINT) $(GOVULNCHECK) release-tools ## search for mistakes for NIGHT (6h) from random seeds, then check what .ci/run leaves out; a release requires its night.json
 	$(GO) build -buildvcs=false -o $(TEST_PROGRAM) ./cmd/reprise
 	REPRISE_TEST_BIN=$(TEST_PROGRAM) $(GO) run ./internal/night -for $(NIGHT) -strangers '$(READS_STRANGERS)' -mutated '$(PACKAGES)'
 

@@ -22,7 +22,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	library "github.com/reprise-sqs/reprise"
-	"github.com/reprise-sqs/reprise/internal/race"
 )
 
 // job is the body of a message of a busyQueue.
@@ -138,7 +137,10 @@ func fillBusy(t *testing.T, endpoint string, n int) {
 // end, but those that were deleted on purpose, and the queues are empty.
 func TestOperatorsBesideConsumers(t *testing.T) {
 	t.Parallel()
-	n := race.Fewer(10_000, 2_000)
+	n := 10_000
+	if isRaced(t.Name()) {
+		n = 2_000
+	}
 	target := &busyTarget{asked: make(map[int]int), handled: make(map[int]int)}
 	web := httptest.NewServer(target)
 	t.Cleanup(web.Close)

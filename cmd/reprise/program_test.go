@@ -11,7 +11,21 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/reprise-sqs/reprise/internal/race"
 )
+
+// raceVariable is the environment variable that has the programs of raced get the race detector, if it is not empty,
+// although the tests themselves do without: they only start processes and ask them. With "go test -race" they get it too.
+const raceVariable = "REPRISE_TEST_RACE"
+
+// raceFlags have a build of what raced starts use the race detector, or not.
+var raceFlags = func() []string {
+	if race.Enabled || os.Getenv(raceVariable) != "" {
+		return []string{"-race"}
+	}
+	return nil
+}()
 
 // programVariable is the environment variable with the absolute path of the program, built without the race
 // detector, that the tests start. Default: they build it. Who runs the tests of several packages builds it once.

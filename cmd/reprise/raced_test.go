@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// raced are the tests whose processes have the race detector, if the tests have it: those in which much goes on at
+// raced are the tests whose processes have the race detector, if raceFlags ask for it: those in which much goes on at
 // once in a process. The others show what a command prints, refuses or keeps, and the tests of its packages run the
 // same code in the tests' own process, with the detector. A new test of a command that works beside others belongs here.
 var raced = []string{
@@ -63,8 +63,8 @@ func TestRacedTestsExist(t *testing.T) {
 	}
 }
 
-// TestProgramOfATest: a test of raced starts the program as the tests are built, every other one without the race
-// detector.
+// TestProgramOfATest: a test of raced starts the program with the race detector where that is asked for, every other
+// one without.
 func TestProgramOfATest(t *testing.T) {
 	t.Parallel()
 	for test, want := range map[string]bool{raced[0]: len(raceFlags) > 0, raced[0] + "/case": len(raceFlags) > 0, t.Name(): false} {
@@ -77,7 +77,7 @@ func TestProgramOfATest(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := slices.ContainsFunc(info.Settings, func(s debug.BuildSetting) bool { return s.Key == "-race" && s.Value == "true" }); got != want {
-			t.Errorf("the program of %s has the race detector: %v, want %v; the tests have it: %v", test, got, want, len(raceFlags) > 0)
+			t.Errorf("the program of %s has the race detector: %v, want %v; it is asked for: %v", test, got, want, len(raceFlags) > 0)
 		}
 	}
 }

@@ -48,8 +48,10 @@ func checks() []search {
 			}
 			return o
 		}},
-		{name: "lint of bench", run: command("lint", "make", "--no-print-directory", "lint", "MODULES=bench")},
+		{name: "lint of all modules", run: command("lint", "make", "--no-print-directory", "lint")},
 		{name: "tests of bench", run: command("tests", "go", "test", "-race", "-vet=off", "-timeout=20m", "./bench/...")},
+		{name: "tests that start processes", run: command("driven", "go", "test", "-race", "-vet=off", "-timeout=40m", "./adapters/redisstore", "./adapters/sqldrivers", "./cmd/reprise")},
+		{name: "deployment", run: command("deployment", "go", "test", "-vet=off", "-run=^(TestChart|TestManifestsAreThoseOfTheChart|TestComposeFile|TestWorkflows)$", "./cmd/reprise")},
 		{name: "benchmarks", run: command("bench", "make", "--no-print-directory", "bench", "BENCHTIME=20ms")},
 	}
 }

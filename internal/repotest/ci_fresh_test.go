@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // fakeGo is in the place of go in the tests of .ci/fresh: it fails as the tests of fleets and machines do for each seed
@@ -117,6 +118,40 @@ func TestFreshSeeds(t *testing.T) {
 		}
 		r.check(out, []string{"only with the change: go test -timeout 0 -count=3 -run '^TestFleet$' ./internal/fleet -fleet.seeds=1 -fleet.from=5\n", "On " + first}, nil)
 	})
+	t.Run("several commits", func(t *testing.T) { // of one day
+		t.Parallel()
+		r := newChangedRepository(t)
+		r.commit(nil)
+		r.commit(nil)
+		first := strings.TrimSpace(r.git("rev-parse", "HEAD"))
+		r.at = 11 * time.Hour
+		r.commit(nil)
+		r.at += 59 * time.Minute
+		r.commit([]string{"fleet 5"})
+		r.at += 2 * time.Minute
+		r.commit([]string{"fleet 5", "machines 1"})
+		passed, out := r.fresh(fleets, machines)
+		if passed {
+			t.Error("it passes, although a commit of the last half day has broken the seed")
+		}
+		r.check(out, []string{"only with the change: go test -timeout 0 -count=3 -run '^TestFleet$' ./internal/fleet -fleet.seeds=1 -fleet.from=5\n", "On " + first}, nil)
+	})
+	t.Run("a merge", func(t *testing.T) { // of a pull request, on a day with others
+		t.Parallel()
+		r := newChangedRepository(t)
+		r.commit(nil)
+		r.at = 24 * time.Hour
+		r.commit([]string{"fleet 5"})
+		r.git("checkout", "--quiet", "-b", "request")
+		r.commit([]string{"fleet 5", "machines -1"})
+		r.git("checkout", "--quiet", "-")
+		r.git("merge", "--quiet", "--no-ff", "request")
+		passed, out := r.fresh(fleets, machines)
+		if !passed {
+			t.Error("it fails, although the seed breaks without the request, too")
+		}
+		r.check(out, []string{"On " + strings.TrimSpace(r.git("rev-parse", "HEAD^"))}, nil)
+	})
 	t.Run("a file of those known", func(t *testing.T) {
 		t.Parallel()
 		r := newChangedRepository(t)
@@ -137,8 +172,12 @@ type changedRepository struct {
 	t     *testing.T
 	dir   string
 	env   []string
-	start uint64 // the first seed, when .ci/fresh has run
+	start uint64        // the first seed, when .ci/fresh has run
+	at    time.Duration // how much later than the first commits are made
 }
+
+// firstCommit is when the commits of a changedRepository begin, in seconds since 1970.
+const firstCommit = 1_800_000_000
 
 func newChangedRepository(t *testing.T) *changedRepository {
 	t.Helper()
@@ -163,7 +202,7 @@ func newChangedRepository(t *testing.T) *changedRepository {
 func (r *changedRepository) git(args ...string) string {
 	r.t.Helper()
 	cmd := exec.CommandContext(r.t.Context(), "git", args...)
-	cmd.Dir, cmd.Env = r.dir, r.env
+	cmd.Dir, cmd.Env = r.dir, append(r.env, fmt.Sprintf("GIT_COMMITTER_DATE=@%d +0000", firstCommit+int64(r.at.Seconds())))
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		r.t.Fatalf("git %v: %v\n%s", args, err, out)

@@ -2,10 +2,14 @@ package outages
 
 import (
 	"context"
+	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/internal/shelltest/kit"
@@ -290,6 +294,45 @@ func TestWakeThroughThrottles(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestWakeIsNotRepeatedByTheSDK: nor does the SDK repeat it, which knows nothing of what it does: by then another
+// process may run the message.
+func TestWakeIsNotRepeatedByTheSDK(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		var sent hideRequests
+		client := sqs.New(q.Client().Options(), func(o *sqs.Options) { sent.HTTPClient, o.HTTPClient = o.HTTPClient, &sent })
+		c := q.ConsumeWith(client, kit.FailsFirst(kit.ErrUnavailable), reprise.Config{
+			Retry: retry.Policy{Backoff: retry.Constant(time.Hour), Jitter: retry.None},
+		})
+		q.Send(kit.Numbered(10)...)
+		time.Sleep(time.Minute)
+		c.Pause()
+		time.Sleep(time.Minute)
+		before := sent.n.Load()
+		q.Fault(sqsserver.Fault{Kind: sqsserver.FaultLoseReply, Action: "ChangeMessageVisibilityBatch", Limit: 2})
+		c.Wake()
+		time.Sleep(time.Minute)
+		c.Resume()
+		q.WaitEmpty(5 * time.Minute)
+		if n := sent.n.Load() - before; n != 1 {
+			t.Errorf("%d requests to wake ten messages were sent, want 1", n)
+		}
+	})
+}
+
+// hideRequests counts the requests to hide messages that its HTTPClient sends.
+type hideRequests struct {
+	sqs.HTTPClient
+	n atomic.Int64
+}
+
+func (h *hideRequests) Do(r *http.Request) (*http.Response, error) {
+	if r.Header.Get("X-Amz-Target") == "AmazonSQS.ChangeMessageVisibilityBatch" {
+		h.n.Add(1)
+	}
+	return h.HTTPClient.Do(r)
 }
 
 // TestVisibilityIsZeroedOnlyToDrainOrToWake: during an outage and its recovery no message is made

@@ -102,6 +102,13 @@ func TestDashboardAsksForTheToken(t *testing.T) {
 		t.Errorf("scripts see the cookies %q", cookies)
 	}
 	b.do(chromedp.Click(chromedp.CSS("form[action='/ui/sign-out'] button")), chromedp.WaitVisible(chromedp.CSS("#token")))
+
+	// A page whose session ends elsewhere, or by time, does not stand there as if the process were gone.
+	b.do(chromedp.SendKeys(chromedp.CSS("#token"), token+"\r"))
+	b.await("that the page is live", "document.querySelector('#connection')?.textContent === 'live'")
+	b.expect("SSE reconnect failed with status 401")
+	eval[bool](b, "fetch('/ui/sign-out', {method: 'POST'}) !== null")
+	b.do(chromedp.WaitVisible(chromedp.CSS("#token")))
 }
 
 // TestDashboardPages: each page is for everybody, in both color schemes and on a phone, and a page acts when it is

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	library "github.com/reprise-sqs/reprise"
@@ -91,6 +92,10 @@ func TestRedriveTask(t *testing.T) {
 	}
 	if visible, _ := visibleIn(t, endpoint, "b"); visible != "5" {
 		t.Errorf("b holds %s", visible)
+	}
+	tasks, err := client(endpoint).ListMessageMoveTasks(t.Context(), &sqs.ListMessageMoveTasksInput{SourceArn: aws.String("arn:aws:sqs:us-east-1:000000000000:dead")})
+	if err != nil || len(tasks.Results) != 1 || aws.ToInt32(tasks.Results[0].MaxNumberOfMessagesPerSecond) != 500 {
+		t.Errorf("SQS was not told the rate: %+v, %v", tasks, err)
 	}
 	sendJSON(t, endpoint, "dead", "no source", nil)
 	if got := run("--task"); got.code == 0 || !strings.Contains(got.stderr, "FAILED") {

@@ -33,6 +33,7 @@ Resources:
 		{"queue by URL", []string{*queueURL(endpoint, "orders")}, "", 0, []string{"queue     orders  (" + endpoint}},
 		{"errors", []string{"f.fifo"}, "", 1, []string{"error    fifo-receives-are-not-attempts", "remedy: raise maxReceiveCount", "the plan has 1 error"}},
 		{"errors that do not count", []string{"f.fifo", "--fail-on", "never"}, "", 0, []string{"error    fifo-receives-are-not-attempts"}},
+		{"errors where warnings count", []string{"f.fifo", "--fail-on", "warning"}, "", 1, []string{"the plan has 1 error"}},
 		{"warnings", []string{"bare"}, "", 0, []string{"warning  no-dead-letter-queue"}},
 		{"warnings that count", []string{"bare", "--fail-on", "warning"}, "", 1, []string{"the plan has 1 warning"}},
 		{"several queues", []string{"orders", "bare"}, "", 0, []string{"queue     orders", "queue     bare"}},

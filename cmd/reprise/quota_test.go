@@ -57,6 +57,7 @@ func TestQuotaIsUsedUp(t *testing.T) {
 		{"move", "from", "b", "--body", "needle"},
 		{"move", "from", "b", "--dry-run"},
 		{"search", "from", "--body", "needle"},
+		{"trace", "no-such-id", "from"},
 		{"dead", "dead"},
 		{"dead", "export", "dead"},
 		{"dead", "edit", "dead", "--body", "needle", "--set-attribute", "a=b", "--yes"},

@@ -72,6 +72,7 @@ func TestRunMistakes(t *testing.T) {
 		{nil, to("--queue", "orders", "--dead-letter", "absent", "--endpoint", endpoint), 5, []string{`"absent" does not exist`, "correct --dead-letter,"}},
 		{nil, to("--queue", "orders", "--dead-letter", "orders", "--endpoint", endpoint), 2, []string{`--dead-letter "orders" is the queue itself`, "name another"}},
 		{nil, to("--queue", "orders", "--dead-letter", endpoint+"/000000000000/orders", "--endpoint", endpoint), 2, []string{"is the queue that is consumed"}},
+		{nil, to("--queue", "orders", "--dead-letter", strings.Replace(endpoint, "127.0.0.1", "localhost", 1)+"/000000000000/orders", "--endpoint", endpoint), 2, []string{"is the queue that is consumed"}},
 		{nil, to("--queue", "orders", "--dead-letter", "http://localhost", "--endpoint", endpoint), 2, []string{"--dead-letter http://localhost does not end in"}},
 		{nil, to("--queue", "orders", "--dead-letter", "arn:aws:sqs:eu-west-1:1:q", "--endpoint", endpoint), 2, []string{"--dead-letter arn:", "is an ARN"}},
 		{key, to("--queue", "orders", "--endpoint", guarded), 5, []string{"not accepted", "SignatureDoesNotMatch", "AWS_PROFILE"}},

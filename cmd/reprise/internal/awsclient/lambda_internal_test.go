@@ -6,6 +6,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -44,4 +46,30 @@ func TestLongFunction(t *testing.T) {
 			t.Errorf("Invoke = %v, %v", out, err)
 		}
 	})
+}
+
+// TestInvokesAreNotRepeated: the retry policy alone decides when a function runs again. The SDK would repeat an invoke
+// whose answer is lost, or that fails, without the policy knowing.
+func TestInvokesAreNotRepeated(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "a")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "b")
+	var invokes atomic.Int64
+	for name, fail := range map[string]http.HandlerFunc{
+		"no answer": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"a failure": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "{}", http.StatusInternalServerError) },
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			invokes.Add(1)
+			fail(w, r)
+		}))
+		defer server.Close()
+		client, err := NewLambda(t.Context(), Endpoint{URL: server.URL}, "us-east-1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := invokes.Load()
+		if _, err = client.Invoke(t.Context(), &lambda.InvokeInput{FunctionName: aws.String("f")}); err == nil || invokes.Load() != before+1 {
+			t.Errorf("%s: %d invokes, %v", name, invokes.Load()-before, err)
+		}
+	}
 }

@@ -7,6 +7,9 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/awsclient"
 )
 
@@ -27,6 +30,27 @@ func TestDeadLetterQueueOfItsOwner(t *testing.T) {
 		got, err := to.urlOf(t.Context(), "arn:aws:sqs:us-east-1:"+owner+":dead")
 		if want := "https://sqs/" + owner + "/dead"; err != nil || got != want {
 			t.Errorf("the dead-letter queue of %s is at %s, %v; want %s", owner, got, err, want)
+		}
+	}
+}
+
+// TestSameQueues: each region of AWS has queues of its own; a server may have one set for all regions.
+func TestSameQueues(t *testing.T) {
+	west, east, server, other := "eu-west-1", "us-east-1", aws.String("http://127.0.0.1:9324"), aws.String("http://127.0.0.1:9325")
+	for _, test := range []struct {
+		one, other sqs.Options
+		want       bool
+	}{
+		{sqs.Options{Region: west}, sqs.Options{Region: west}, true},
+		{sqs.Options{Region: west}, sqs.Options{Region: east}, false},
+		{sqs.Options{Region: west, BaseEndpoint: server}, sqs.Options{Region: east, BaseEndpoint: server}, true},
+		{sqs.Options{Region: west, BaseEndpoint: server}, sqs.Options{Region: east, BaseEndpoint: other}, false},
+		{sqs.Options{Region: west, BaseEndpoint: server}, sqs.Options{Region: east}, false},
+		{sqs.Options{Region: west}, sqs.Options{Region: east, BaseEndpoint: server}, false},
+	} {
+		if got := sameQueues(test.one, test.other); got != test.want {
+			t.Errorf("%s at %q and %s at %q have the same queues: %v, want %v", test.one.Region, aws.ToString(test.one.BaseEndpoint),
+				test.other.Region, aws.ToString(test.other.BaseEndpoint), got, test.want)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -158,4 +159,29 @@ func TestScaleOfARegion(t *testing.T) {
 			t.Errorf("/scale?%s: %d %s, want %s", query, code, text, want)
 		}
 	}
+}
+
+// TestScaleKnowsQueuesByTheirURL: queues of one name, in two accounts or regions, are two.
+func TestScaleKnowsQueuesByTheirURL(t *testing.T) {
+	client := visibleAt{of: map[string]string{
+		"https://sqs.eu-west-1.amazonaws.com/1/orders": "3", "https://sqs.eu-west-1.amazonaws.com/2/orders": "5", "https://sqs.us-east-1.amazonaws.com/1/orders": "7",
+	}}
+	var n counted
+	for range 2 { // asked, and remembered
+		for url, want := range client.of {
+			if got, err := n.of(t.Context(), client, url); err != nil || strconv.Itoa(got) != want {
+				t.Errorf("%s: %d, %v, want %s", url, got, err, want)
+			}
+		}
+	}
+}
+
+// visibleAt is a client that knows how many messages of the queues at some URLs are visible.
+type visibleAt struct {
+	reprise.Client
+	of map[string]string
+}
+
+func (visible visibleAt) GetQueueAttributes(_ context.Context, in *sqs.GetQueueAttributesInput, _ ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {
+	return &sqs.GetQueueAttributesOutput{Attributes: map[string]string{"ApproximateNumberOfMessages": visible.of[*in.QueueUrl]}}, nil
 }

@@ -94,9 +94,9 @@ test: ## run every test of every module, with the race detector where anything r
 tested:
 	@$(MAKE) --no-print-directory alone race
 
-driven: ## run the tests that start the program and servers, of which those of raced have the race detector
+driven: ## run the tests that start the program and servers: the processes of raced have the race detector, the tests with DETECTOR=-race
 	$(GO) build -buildvcs=false -o $(TEST_PROGRAM) ./cmd/reprise
-	REPRISE_TEST_BIN=$(TEST_PROGRAM) REPRISE_TEST_RACE=1 $(GO) test -vet=off -timeout 40m $(DRIVEN)
+	REPRISE_TEST_BIN=$(TEST_PROGRAM) REPRISE_TEST_RACE=1 $(GO) test $(DETECTOR) -vet=off -timeout 40m $(DRIVEN)
 
 alone: ## run the tests of the packages in which nothing runs at once, without the race detector
 	$(GO) test -vet=off -timeout 10m $(ALONE)

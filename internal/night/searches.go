@@ -50,8 +50,7 @@ func checks() []search {
 		}},
 		{name: "lint of all modules", run: command("lint", "make", "--no-print-directory", "lint")},
 		{name: "tests of bench", run: command("tests", "go", "test", "-race", "-vet=off", "-timeout=20m", "./bench/...")},
-		{name: "tests that start processes", run: command("driven", "go", "test", "-race", "-vet=off", "-timeout=40m", "./adapters/redisstore", "./adapters/sqldrivers", "./cmd/reprise")},
-		{name: "deployment", run: command("deployment", "go", "test", "-vet=off", "-run=^(TestChart|TestManifestsAreThoseOfTheChart|TestComposeFile|TestWorkflows)$", "./cmd/reprise")},
+		{name: "tests that start processes", run: command("driven", "make", "--no-print-directory", "driven", "DETECTOR=-race")}, // those of deploy/ among them
 		{name: "benchmarks", run: command("bench", "make", "--no-print-directory", "bench", "BENCHTIME=20ms")},
 	}
 }
